@@ -34,10 +34,6 @@ type trustedGrant struct {
 	grant  atomic.Pointer[oauth.AccessGrant]
 }
 
-func newCachingStore(store oauth.Store) *cachingStore {
-	return &cachingStore{store, time.Now, cache.New[string, *trustedGrant](trustedAtMost)}
-}
-
 // Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache.
 // Use it only to admit a call, and read the newest state to refuse one or to change the grant.
 func (c *cachingStore) Trusted(id string) *oauth.AccessGrant {

@@ -39,8 +39,15 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 		return nil, err
 	}
 	now := s.now()
-	if err := code.MayRedeem(by, s.settings, now); err != nil {
-		return nil, s.refuseCode(ctx, code, err)
+	refusal := code.MayRedeem(by, s.settings, now)
+	switch {
+	case errors.Is(refusal, oauth.ErrRetried):
+		s.auditOf(ctx, "code_retried", code, "grant", code.ID())
+	case errors.Is(refusal, oauth.ErrReplayed):
+		_, err = s.endAuthorization(ctx, code.ID(), oauth.EndedByCodeReplay)
+	}
+	if refusal != nil {
+		return nil, cmp.Or(err, refusal)
 	}
 	var tokens *oauth.Tokens
 	of := oauth.Selection{Code: code.ID(), Known: &oauth.Authorizations{Codes: []*oauth.AuthorizationCode{code}}}
@@ -58,15 +65,4 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 	}
 	s.auditOf(ctx, "code_redeemed", code, "grant", code.ID())
 	return tokens, nil
-}
-
-// refuseCode ends the grant of a replayed code.
-func (s *Server) refuseCode(ctx context.Context, code *oauth.AuthorizationCode, refusal error) (err error) {
-	switch {
-	case errors.Is(refusal, oauth.ErrRetried):
-		s.auditOf(ctx, "code_retried", code, "grant", code.ID())
-	case errors.Is(refusal, oauth.ErrReplayed):
-		_, err = s.endAuthorization(ctx, code.ID(), oauth.EndedByCodeReplay)
-	}
-	return cmp.Or(err, refusal)
 }

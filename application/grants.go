@@ -15,8 +15,14 @@ import (
 // oauth.AuthorizationLister.
 func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] {
 	return func(yield func(oauth.Connection, error) bool) {
+		lister, lists := s.ports.Store.(oauth.AuthorizationLister)
+		if !lists {
+			err := errors.New("listing grants: the store does not implement oauth.AuthorizationLister")
+			yield(oauth.Connection{}, err)
+			return
+		}
 		now := s.now()
-		for one, err := range s.authorizations(ctx) {
+		for one, err := range lister.Authorizations(ctx) {
 			if err != nil {
 				yield(oauth.Connection{}, err)
 				return
@@ -52,15 +58,14 @@ func (s *Server) EndGrantsOfTokenID(ctx context.Context, id string) (int, error)
 // true, and returns their number.
 func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool,
 	reason oauth.EndReason) (all int, err error) {
-	now := s.now()
-	for one, err := range s.authorizations(ctx) {
+	for shown, err := range s.Grants(ctx) {
 		if err != nil {
 			return all, err
 		}
-		if shown, active := s.settings.Connection(one, now); !active || !chosen(shown) {
+		if !chosen(shown) {
 			continue
 		}
-		ended, err := s.endAuthorization(ctx, one.ID(), reason)
+		ended, err := s.endAuthorization(ctx, shown.ID, reason)
 		if err != nil {
 			return all, err
 		}
@@ -70,15 +75,6 @@ func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bo
 	}
 	s.store.awaitOthers(ctx, all)
 	return all, nil
-}
-
-func (s *Server) authorizations(ctx context.Context) iter.Seq2[oauth.Authorization, error] {
-	if lister, lists := s.ports.Store.(oauth.AuthorizationLister); lists {
-		return lister.Authorizations(ctx)
-	}
-	return func(yield func(oauth.Authorization, error) bool) {
-		yield(nil, errors.New("listing grants: the store does not implement oauth.AuthorizationLister"))
-	}
 }
 
 // CheckIssuer refuses to start when there are active connections and each was made under another

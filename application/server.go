@@ -65,7 +65,7 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 	s := &Server{
 		settings:     settings,
 		ports:        ports,
-		store:        newCachingStore(ports.Store),
+		store:        &cachingStore{ports.Store, time.Now, cache.New[string, *trustedGrant](trustedAtMost)},
 		ownGuards:    map[oauth.Resource]verifierGuard{},
 		onGrantEnded: func(string) {},
 		answers:      cache.New[string, answer](maxAnswers),

@@ -52,19 +52,14 @@ func merge(found []connection.Attempt, entries []connection.Entry) (changed []co
 		if attempts[id] == nil {
 			attempts[id] = &connection.Attempt{ID: id, Begun: e.At}
 		}
-		attempts[id].Add(cleaned(e))
+		e.Client, e.Agent, e.Reason = printable(e.Client), printable(e.Agent), printable(e.Reason)
+		attempts[id].Add(e)
 		ids[id] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		changed = append(changed, *attempts[id])
 	}
 	return changed
-}
-
-// cleaned returns an entry whose texts can be shown.
-func cleaned(e connection.Entry) connection.Entry {
-	e.Client, e.Agent, e.Reason = printable(e.Client), printable(e.Agent), printable(e.Reason)
-	return e
 }
 
 // printable truncates a text of a client, masks tokens of this server in it, and replaces all but

@@ -52,6 +52,10 @@ func (a *Attempt) judge(now time.Time, isUnknown bool) {
 	lacksRegistration := isUnknown && last.Kind == connection.ServerMetadata && last.Rule == noRegistration
 	lapsed := last.Outcome != connection.Passed && last.Kind == connection.Refresh
 	isConnected := a.Progress == connection.Used && !lapsed
+	waitsSince := a.At
+	if last.Kind == connection.Refresh { // which does not restart the wait
+		waitsSince = a.Begun
+	}
 	switch {
 	case a.Doctor:
 		a.State, a.Verdict = Ended, "A run of pasteport doctor, which prints its own report."
@@ -73,7 +77,7 @@ func (a *Attempt) judge(now time.Time, isUnknown bool) {
 		if last.Outcome == connection.Refused {
 			a.Hint = cmp.Or(a.hintForLapse(), hintFor(last))
 		}
-	case now.Sub(a.waitsSince()) < expected.within:
+	case now.Sub(waitsSince) < expected.within:
 		a.State, a.Missing, a.Verdict = UnderWay, expected.next, "Waiting for the step \""+NameOf(expected.next)+"\"."
 		if lacksRegistration {
 			a.Verdict += " A client that has to register itself stops here, because self-registration is off."
@@ -86,14 +90,6 @@ func (a *Attempt) judge(now time.Time, isUnknown bool) {
 		}
 		a.State, a.Missing, a.Verdict, a.Hint = HalfWay, expected.next, advice[key+".verdict"], advice[key+".hint"]
 	}
-}
-
-// waitsSince returns when the wait for the next step began. A refresh does not restart it.
-func (a *Attempt) waitsSince() time.Time {
-	if a.Last.Kind == connection.Refresh {
-		return a.Begun
-	}
-	return a.At
 }
 
 // hintForLapse returns the advice for a client whose access token has ended, and that could have

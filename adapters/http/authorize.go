@@ -38,23 +38,18 @@ func (e *Endpoints) decide(c echo.Context) error {
 	if err := form.CheckNotRepeated(single...); err != nil {
 		return err
 	}
-	switch form.Get("decision") {
+	decision := form.Get("decision")
+	switch decision {
 	case "approve", approveElsewhere, "deny":
-		return e.answerConsent(c, form)
 	case "return":
 		redirect, err := e.server.OpenRedirect(form.Get("ticket"))
 		if err != nil {
 			return err
 		}
 		return redirectTo(c, redirect)
+	default:
+		return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 	}
-	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
-}
-
-// approveElsewhere is the decision to approve a client on another computer.
-const approveElsewhere = "approve_elsewhere"
-
-func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	choice, err := choiceIn(form)
 	if err != nil {
 		return err
@@ -64,7 +59,7 @@ func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	switch decision := form.Get("decision"); decision {
+	switch decision {
 	case "deny":
 		return e.server.Deny(ctx, consent)
 	case approveElsewhere:
@@ -80,6 +75,9 @@ func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	}
 	return redirectTo(c, redirect)
 }
+
+// approveElsewhere is the decision to approve a client on another computer.
+const approveElsewhere = "approve_elsewhere"
 
 // askAgain answers a refused token with the consent page, or with the page about changed tools. It
 // returns err if that has ended the request.

@@ -27,28 +27,32 @@ func (e *Endpoints) change(c echo.Context) error {
 	if err := form.CheckNoneRepeated(); err != nil {
 		return err
 	}
-	decision := form.Get("decision")
-	if decision == "end" && form.Get("grant") == "" {
-		return oauth.Refuse(oauth.InvalidRequest, "B5", "the grant is missing")
-	}
-	switch decision {
+	switch form.Get("decision") {
 	case "show":
 		return e.findConnections(c, form)
 	case "end":
+		if form.Get("grant") == "" {
+			return oauth.Refuse(oauth.InvalidRequest, "B5", "the grant is missing")
+		}
 		return e.endConnection(c, form, form.Get("grant"))
 	case "end_all":
 		return e.endConnection(c, form, "")
 	case "replace":
 		return e.replaceToken(c, form)
 	case "page":
-		return e.showPage(c, form)
+		found, err := e.server.ShowConnections(c.Request().Context(), form.Get("ticket"))
+		if err != nil {
+			return e.refuseTicket(c, err)
+		}
+		return e.showConnections(c, found, pageIn(form), pages.Connections{})
 	}
 	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
 
 func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error {
+	fields := e.server.Settings().IdentityFields
 	found, err := e.server.FindConnections(c.Request().Context(), e.pasted(c, form))
-	if asked, again := retryQuestion(e.server.Settings().IdentityFields, form, err); again {
+	if asked, again := retryQuestion(fields, form, err); again {
 		o := e.logError(c, err)
 		o.setRetryAfter(c)
 		return e.askForToken(c, o.status, asked)
@@ -57,7 +61,11 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 		return err
 	}
 	if len(found.Active) == 0 {
-		return e.askForToken(c, http.StatusOK, e.nothingFound(form))
+		problem := "No app is connected with this token, or this site does not know it."
+		if len(fields) > 0 {
+			problem = "No app is connected with these values, or this site does not know them."
+		}
+		return e.askForToken(c, http.StatusOK, question{fields: entered(fields, form), problem: problem})
 	}
 	return e.showConnections(c, found, 1, pages.Connections{})
 }
@@ -80,15 +88,6 @@ func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 		done = "The apps now use the new credentials."
 	}
 	return e.showConnections(c, found, 1, pages.Connections{Done: done})
-}
-
-// showPage shows another page of the connections of the ticket.
-func (e *Endpoints) showPage(c echo.Context, form oauth.Parameters) error {
-	found, err := e.server.ShowConnections(c.Request().Context(), form.Get("ticket"))
-	if err != nil {
-		return e.refuseTicket(c, err)
-	}
-	return e.showConnections(c, found, pageIn(form), pages.Connections{})
 }
 
 func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant string) error {
@@ -124,14 +123,12 @@ func pageIn(form oauth.Parameters) int {
 }
 
 func (e *Endpoints) askForToken(c echo.Context, status int, asked question) error {
-	e.secureTransport(c)
-	return e.edition(c).
-		WriteConnections(c.Response(), status, pages.Connections{
-			Action:  e.connectionsURL(),
-			Problem: asked.problem,
-			RetryIn: asked.retryIn,
-			Fields:  asked.fields,
-		})
+	return e.writeConnections(c, status, pages.Connections{
+		Action:  e.connectionsURL(),
+		Problem: asked.problem,
+		RetryIn: asked.retryIn,
+		Fields:  asked.fields,
+	})
 }
 
 // connectionsOnPage bounds the size of a page.

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ type outcome struct {
 	code        string
 	description string
 	retryAfter  string
-	incident    string
+	incident    string // the id of the request in the log, the trace and the error page
 }
 
 var statuses = map[oauth.Kind]int{
@@ -91,7 +92,7 @@ var statuses = map[oauth.Kind]int{
 // logError logs an error once, with its incident id, and returns the response to it.
 func (e *Endpoints) logError(c echo.Context, err error) outcome {
 	o := outcomeOf(err)
-	o.incident = incidentOf(c)
+	o.incident = cmp.Or(RequestID(c.Request().Context()), newRequestID())
 	log := e.logger.InfoContext
 	if o.status >= http.StatusInternalServerError {
 		log = e.logger.ErrorContext

@@ -79,14 +79,6 @@ func Identify(next echo.HandlerFunc) echo.HandlerFunc {
 // RequestID returns the id of the request of ctx, "" when it has none.
 func RequestID(ctx context.Context) string { return connection.From(ctx).Request() }
 
-// incidentOf returns the id of a request in the log, the trace and the error page.
-func incidentOf(c echo.Context) string {
-	if id := RequestID(c.Request().Context()); id != "" {
-		return id
-	}
-	return newRequestID()
-}
-
 func newRequestID() string { return rand.Text()[:12] }
 
 // networkOf returns the /24 or /48 network of a peer, because a whole address would be personal

@@ -32,7 +32,7 @@ func (e *Endpoints) inputs() (names []string) {
 func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pasted {
 	pasted := application.Pasted{
 		Token:    form.Get(tokenInput),
-		By:       e.requesterForGuesses(c),
+		By:       e.RequesterOf(c),
 		Reviewed: form.Get(reviewedInput),
 	}
 	if fields := e.server.Settings().HostFields; len(fields) > 0 {
@@ -100,16 +100,6 @@ func retryQuestion(fields credential.Fields, form oauth.Parameters, err error) (
 		}
 	}
 	return asked, true
-}
-
-// nothingFound returns the question after a credential for which no connection was found.
-func (e *Endpoints) nothingFound(form oauth.Parameters) question {
-	asked := question{fields: entered(e.server.Settings().IdentityFields, form),
-		problem: "No app is connected with this token, or this site does not know it."}
-	if len(asked.fields) > 0 {
-		asked.problem = "No app is connected with these values, or this site does not know them."
-	}
-	return asked
 }
 
 var fieldProblems = map[credential.Reason]string{

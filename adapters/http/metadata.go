@@ -35,16 +35,14 @@ func (e *Endpoints) metadata() serverMetadata {
 	settings := e.server.Settings()
 	methods := []string{string(oauth.PublicClient), string(oauth.PrivateKeyJWT)}
 	algorithms := oauth.AssertionAlgorithms()
+	registration := ""
 	if settings.SelfRegistration {
 		methods = append(methods, string(oauth.ClientSecretBasic), string(oauth.ClientSecretPost))
+		registration = settings.Issuer + registerPath
 	}
 	var resources []string
 	for _, protected := range settings.Resources {
 		resources = append(resources, protected.Resource.String())
-	}
-	registration := ""
-	if settings.SelfRegistration {
-		registration = settings.Issuer + registerPath
 	}
 	document := serverMetadata{
 		Issuer:                   settings.Issuer,

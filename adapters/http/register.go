@@ -111,23 +111,19 @@ func documentOf(client *oauth.ClientMetadata) clientDocument {
 // registeredClient answers a client_id of register with its document. The address has to be the
 // client_id, byte for byte.
 func (e *Endpoints) registeredClient(c echo.Context) error {
-	address := c.Request().URL
+	address, unknown := c.Request().URL, refuseWith(http.StatusNotFound, "L2", "no client has this client_id")
 	path, found := strings.CutPrefix(address.EscapedPath(), e.issuer.Path)
 	if !found || address.RawQuery != "" || address.ForceQuery {
-		return refuseClientDocument()
+		return unknown
 	}
 	client, err := e.server.Settings().OpenClient(oauth.RestoreClientID(e.server.Settings().Issuer + path))
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
-		return refuseClientDocument()
+		return unknown
 	}
 	if err != nil {
 		return err
 	}
 	return writeJSON(c, http.StatusOK, registeredDocument(client))
-}
-
-func refuseClientDocument() error {
-	return refuseWith(http.StatusNotFound, "L2", "no client has this client_id")
 }
 
 func preflightOfDocument(c echo.Context) error {

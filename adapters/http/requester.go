@@ -9,12 +9,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// RequesterOf is the requester of a request with a token of the site at an MCP endpoint.
-func (e *Endpoints) RequesterOf(c echo.Context) oauth.Requester { return e.requesterForGuesses(c) }
-
-// requesterForGuesses returns the requester for which wrong tokens count. An IPExtractor of the
-// host may return something other than an IP address; all such peers count as one.
-func (e *Endpoints) requesterForGuesses(c echo.Context) oauth.Requester {
+// RequesterOf returns the requester for which wrong tokens count. An IPExtractor of the host may
+// return something other than an IP address; all such peers count as one.
+func (e *Endpoints) RequesterOf(c echo.Context) oauth.Requester {
 	peer, err := netip.ParseAddr(c.RealIP())
 	if err != nil {
 		peer = netip.IPv4Unspecified()
@@ -22,17 +19,13 @@ func (e *Endpoints) requesterForGuesses(c echo.Context) oauth.Requester {
 	return oauth.RequesterAt(peer, e.server.Settings().Limits)
 }
 
-// requester returns the requester for which all other limits count. No limit applies to a peer on
-// this computer: it is probably a proxy that trusted-proxies does not list, and all people would
-// share its limits.
-func (e *Endpoints) requester(c echo.Context) oauth.Requester {
-	if peer, err := netip.ParseAddr(c.RealIP()); err == nil && peer.Unmap().IsLoopback() {
-		return oauth.Requester{}
-	}
-	return e.requesterForGuesses(c)
-}
-
-// contextOf returns the context of the request, with its requester.
+// contextOf returns the context of the request with the requester for which all other limits count.
+// No limit applies to a peer on this computer: it is probably a proxy that trusted-proxies does not
+// list, and all people would share its limits.
 func (e *Endpoints) contextOf(c echo.Context) context.Context {
-	return oauth.WithRequester(c.Request().Context(), e.requester(c))
+	requester := e.RequesterOf(c)
+	if peer, err := netip.ParseAddr(c.RealIP()); err == nil && peer.Unmap().IsLoopback() {
+		requester = oauth.Requester{}
+	}
+	return oauth.WithRequester(c.Request().Context(), requester)
 }

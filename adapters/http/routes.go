@@ -85,7 +85,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	if base != "" {
 		metadata.Mount(site, base+"/.well-known/oauth-authorization-server", e.follow)
 	}
-	for _, route := range append([]route{
+	routes := []route{
 		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide},
 			e.failOnPage, connection.Authorize},
 		{base + connectionsPath, "GET, POST",
@@ -95,7 +95,12 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 			connection.Exchange},
 		{base + revokePath, "POST, OPTIONS",
 			map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
-	}, slices.Concat(e.introspection(base), e.selfRegistration(base), e.hostedClients(base))...) {
+	}
+	if e.server.Settings().Introspects() {
+		ask := map[string]endpoint{http.MethodPost: e.introspect}
+		routes = append(routes, route{base + introspectPath, "POST", ask, e.failInJSON, ""})
+	}
+	for _, route := range slices.Concat(routes, e.selfRegistration(base), e.hostedClients(base)) {
 		handle := e.dispatch(route.serve, route.allow, tracing(route.step, route.fail))
 		site.Any(route.path, handle, e.follow)
 		site.RouteNotFound(route.path, handle, e.follow) // methods that Echo does not know
@@ -113,15 +118,6 @@ type route struct {
 	serve map[string]endpoint
 	fail  errorWriter
 	step  connection.Kind // of a refusal before the endpoint has recorded a step
-}
-
-// introspection returns the route for MCP servers elsewhere, none unless there are such.
-func (e *Endpoints) introspection(base string) []route {
-	if !e.server.Settings().Introspects() {
-		return nil
-	}
-	ask := map[string]endpoint{http.MethodPost: e.introspect}
-	return []route{{base + introspectPath, "POST", ask, e.failInJSON, ""}}
 }
 
 // selfRegistration returns the routes of clients that register themselves, none unless the operator

@@ -18,9 +18,17 @@ func (e *Endpoints) token(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	grant, err := e.grantType(form.Get("grant_type"))
-	if err != nil {
-		return err
+	var issue func(context.Context, oauth.Credentials, oauth.Parameters) (*oauth.Tokens, error)
+	switch form.Get("grant_type") {
+	case "authorization_code":
+		issue = e.server.Exchange
+	case "refresh_token":
+		issue = e.server.Refresh
+	case "":
+		return oauth.Refuse(oauth.InvalidRequest, "D6", "the grant_type is missing")
+	default:
+		return oauth.Refuse(oauth.UnsupportedGrantType, "D6",
+			"the grant_type has to be authorization_code or refresh_token")
 	}
 	client, err := identify(c.Request(), form)
 	if err != nil {
@@ -29,7 +37,7 @@ func (e *Endpoints) token(c echo.Context) error {
 	if client == (oauth.Credentials{}) {
 		return oauth.Refuse(oauth.InvalidRequest, "D9", "the client_id is missing")
 	}
-	tokens, err := grant(e.contextOf(c), client, form)
+	tokens, err := issue(e.contextOf(c), client, form)
 	if err != nil {
 		return err
 	}
@@ -49,21 +57,6 @@ type tokenResponse struct {
 	ExpiresIn    int64  `json:"expires_in"` // seconds
 	Scope        string `json:"scope"`
 	RefreshToken string `json:"refresh_token,omitempty"`
-}
-
-type grantFunc func(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error)
-
-func (e *Endpoints) grantType(name string) (grantFunc, error) {
-	switch name {
-	case "authorization_code":
-		return e.server.Exchange, nil
-	case "refresh_token":
-		return e.server.Refresh, nil
-	case "":
-		return nil, oauth.Refuse(oauth.InvalidRequest, "D6", "the grant_type is missing")
-	}
-	return nil, oauth.Refuse(oauth.UnsupportedGrantType, "D6",
-		"the grant_type has to be authorization_code or refresh_token")
 }
 
 // clientParameters are refused in the query, which ends up in logs.
@@ -105,9 +98,9 @@ func identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error)
 		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7",
 			"the client_secret is in the Authorization header and in the body")
 	}
-	assertion, err := assertionIn(form)
-	if err != nil {
-		return oauth.Credentials{}, err
+	assertion, kind := form.Get("client_assertion"), form.Get("client_assertion_type")
+	if assertion+kind != "" && (assertion == "" || kind != jwtBearer) {
+		return oauth.Credentials{}, oauth.RefuseClient()
 	}
 	client := form.Get("client_id")
 	if named != "" && client != "" && client != named {
@@ -121,19 +114,8 @@ func identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error)
 	}, nil
 }
 
+// jwtBearer is the type of client assertions (RFC 7523 §2.2).
 const jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-// assertionIn returns the client assertion (RFC 7523 §2.2), "" when there is none.
-func assertionIn(form oauth.Parameters) (string, error) {
-	assertion, kind := form.Get("client_assertion"), form.Get("client_assertion_type")
-	switch {
-	case assertion == "" && kind == "":
-		return "", nil
-	case assertion == "", kind != jwtBearer:
-		return "", oauth.RefuseClient()
-	}
-	return assertion, nil
-}
 
 // basicCredentials returns the form-decoded user name and password of a Basic header (RFC 6749
 // §2.3.1); other schemes are ignored. It cuts at the last colon, because many clients, such as the

@@ -73,7 +73,11 @@ func (s *Store) Change(ctx context.Context, of oauth.Selection, change func(*oau
 		var known authorizationRows
 		if of.Known != nil {
 			known = snapshots(*of.Known)
-			if refused = changeRows(db, known, change); refused == nil || isOutage(refused) {
+			refused = changeRows(db, known, change)
+			// A newer state would not avoid an outage, after which PostgreSQL refuses the rest of a
+			// transaction.
+			isOutage := errors.Is(refused, oauth.ErrUnavailable) && !errors.Is(refused, errOvertaken)
+			if refused == nil || isOutage {
 				return refused
 			}
 		}
@@ -86,12 +90,6 @@ func (s *Store) Change(ctx context.Context, of oauth.Selection, change func(*oau
 		}
 		return changeRows(db, newest, change)
 	})
-}
-
-// isOutage reports an error that a newer state would not avoid, and after which PostgreSQL refuses
-// the rest of a transaction.
-func isOutage(err error) bool {
-	return errors.Is(err, oauth.ErrUnavailable) && !errors.Is(err, errOvertaken)
 }
 
 // changeRows applies change to rows and writes what it has changed. On a server, one statement is a

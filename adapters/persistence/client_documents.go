@@ -56,18 +56,14 @@ func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDoc
 		if err := tx.Save(&row).Error; err != nil {
 			return overtaken(err, "storing a client's document")
 		}
-		return failed("deleting the oldest documents of clients", deleteOldestDocuments(tx))
+		var oldest [][]byte
+		err := tx.Model(&clientDocumentRow{}).Order("checked_at DESC").Offset(oauth.MaxClientDocuments).
+			Limit(deletedAtOnce).Pluck("digest", &oldest).Error
+		if err == nil && len(oldest) > 0 {
+			err = tx.Delete(&clientDocumentRow{}, "digest IN ?", oldest).Error
+		}
+		return failed("deleting the oldest documents of clients", err)
 	})
-}
-
-func deleteOldestDocuments(tx *gorm.DB) error {
-	var oldest [][]byte
-	err := tx.Model(&clientDocumentRow{}).Order("checked_at DESC").Offset(oauth.MaxClientDocuments).
-		Limit(deletedAtOnce).Pluck("digest", &oldest).Error
-	if err != nil || len(oldest) == 0 {
-		return err
-	}
-	return tx.Delete(&clientDocumentRow{}, "digest IN ?", oldest).Error
 }
 
 // DeleteClientDocument implements oauth.ClientDocumentStore.

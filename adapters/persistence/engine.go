@@ -2,7 +2,6 @@ package persistence
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -73,7 +72,9 @@ var mysqlEngine = engine{
 // several.
 func (e engine) execute(tx *gorm.DB, statements ...string) error {
 	for _, statement := range statements {
-		if err := tx.Exec(e.schema.Replace(statement)).Error; err != nil && !isDoneBefore(err) {
+		err := tx.Exec(e.schema.Replace(statement)).Error
+		// Another replica, or an interrupted one, may have run a statement: MySQL commits each.
+		if code := drivers.Code(err); err != nil && code != mysqlTableHere && code != mysqlKeyHere {
 			return err
 		}
 	}
@@ -97,12 +98,6 @@ const (
 
 // pgElsewhere are the codes of prepared statements that are on another connection.
 var pgElsewhere = []string{"42P05", "26000"}
-
-// isDoneBefore reports that another replica, or an interrupted one, has run a statement of the
-// schema. MySQL commits each of them.
-func isDoneBefore(err error) bool {
-	return slices.Contains([]string{mysqlTableHere, mysqlKeyHere}, drivers.Code(err))
-}
 
 func isDuplicate(err error) bool {
 	code := drivers.Code(err)

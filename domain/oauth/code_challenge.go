@@ -35,12 +35,6 @@ func decode32(encoded string) (decoded [32]byte, ok bool) {
 	return decoded, err == nil
 }
 
-// RestoreCodeChallenge rebuilds a challenge that was accepted before.
-func RestoreCodeChallenge(encoded string) CodeChallenge { return CodeChallenge{encoded} }
-
-// String returns the challenge as it was sent; it is public.
-func (c CodeChallenge) String() string { return c.encoded }
-
 const (
 	minVerifierLength  = 43
 	maxVerifierLength  = 128

@@ -31,7 +31,7 @@ func (r *refreshes) present(generation int, after time.Duration) (*Tokens, error
 		return nil, err
 	}
 	r.grant = RestoreGrant(changed.Snapshot())
-	if tokens.Refresh.Number() > uint32(len(r.issued)) {
+	if tokens.Refresh.number > uint32(len(r.issued)) {
 		r.issued = append(r.issued, tokens)
 	}
 	return tokens, nil
@@ -206,7 +206,7 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 				if err != nil {
 					return err
 				}
-				held[name] = int(tokens.Refresh.Number()) - 1
+				held[name] = int(tokens.Refresh.number) - 1
 				if use {
 					r.call(tokens.Access)
 				}

@@ -65,9 +65,6 @@ func abbreviated(uri string) string {
 	return base
 }
 
-// RestoreRedirectURI rebuilds a redirect_uri that was accepted before.
-func RestoreRedirectURI(raw string) RedirectURI { return RedirectURI{raw} }
-
 // String returns the URI as it was sent.
 func (u RedirectURI) String() string { return u.raw }
 

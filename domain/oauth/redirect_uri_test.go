@@ -83,7 +83,7 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 	)
 	DescribeTable("lets a person copy the callback URL to another computer",
 		Label("B21"), func(redirect string, allowed bool) {
-			request := &AuthorizationRequest{redirect: RestoreRedirectURI(redirect)}
+			request := &AuthorizationRequest{redirect: RedirectURI{redirect}}
 			if allowed {
 				Expect(request.CheckCallbackCopy(new(Settings))).To(Succeed())
 			} else {

@@ -198,7 +198,7 @@ func (s *Settings) unpackRegistration(plain []byte) (*ClientMetadata, error) {
 	}
 	var redirects []RedirectURI
 	for _, raw := range texts[3:] {
-		redirects = append(redirects, RestoreRedirectURI(raw))
+		redirects = append(redirects, RedirectURI{raw})
 	}
 	return s.registered(texts[2], redirects, refreshing(texts[0]), AuthMethod(texts[1])), nil
 }

@@ -128,9 +128,6 @@ func decodeSecret(kind SecretKind, text string) (content []byte, ok bool) {
 // Grant returns the id of the grant, which its code shares.
 func (s Secret) Grant() string { return s.grant }
 
-// Number returns the generation of a refresh token, or the running number of an access token.
-func (s Secret) Number() uint32 { return s.number }
-
 // kind returns the prefix, which has the same length for every kind.
 func (s Secret) kind() SecretKind { return SecretKind(s.Reveal()[:len(AccessTokenSecret)]) }
 

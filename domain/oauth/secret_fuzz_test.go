@@ -31,7 +31,7 @@ func FuzzParseSecret(f *testing.F) {
 			t.Fatal(err)
 		}
 		content, _ := decodeSecret(SecretKind(kind), text)
-		again, err := NewSecret(SecretKind(kind), secret.Grant(), secret.Number(),
+		again, err := NewSecret(SecretKind(kind), secret.Grant(), secret.number,
 			Entropy(content[numberEnd:entropyEnd]), keys)
 		if err != nil || again.Reveal() != text {
 			t.Fatalf("%q is known, and is not what NewSecret returns: %v", text, err)

@@ -67,7 +67,7 @@ func (s ConsentSnapshot) restore() consent {
 		client:     RestoreClientID(s.ClientID),
 		clientName: s.ClientName,
 		authMethod: AuthMethod(s.AuthMethod),
-		redirect:   RestoreRedirectURI(s.RedirectURI),
+		redirect:   RedirectURI{s.RedirectURI},
 		resource:   NewResource(s.Resource),
 		scopes:     restoreScopes(s.Scopes),
 		subject:    s.Subject,
@@ -121,7 +121,7 @@ func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 	c := &AuthorizationCode{
 		consent:     s.restore(),
-		challenge:   RestoreCodeChallenge(s.CodeChallenge),
+		challenge:   CodeChallenge{s.CodeChallenge},
 		expiresAt:   s.ExpiresAt,
 		grantEnd:    s.GrantEnd,
 		redeemedAt:  s.RedeemedAt,

@@ -119,11 +119,11 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 		declaresClientID: values.Get("named") == "true",
 		checkedAt:        checkedAt,
 		authMethod:       AuthMethod(values.Get("auth_method")),
-		redirect:         RestoreRedirectURI(values.Get("redirect_uri")),
+		redirect:         RedirectURI{values.Get("redirect_uri")},
 		resource:         resource,
 		state:            values.Get("state"),
 		scopes:           restoreScopes(values.Get("scope")),
-		challenge:        RestoreCodeChallenge(values.Get("code_challenge")),
+		challenge:        CodeChallenge{values.Get("code_challenge")},
 		settings:         settings,
 	}}, nil
 }

@@ -137,7 +137,7 @@ var _ = Describe("Proving a code challenge", Label("A19", "A20", "A21", "D12", "
 		Entry("in the other alphabet", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw+cM", "S256"),
 	)
 	DescribeTable("is not convinced by", func(offered string) {
-		Expect(RestoreCodeChallenge(challengeOf(offered)).VerifiedBy(offered)).To(BeFalse())
+		Expect(CodeChallenge{challengeOf(offered)}.VerifiedBy(offered)).To(BeFalse())
 	},
 		Entry("nothing", ""), Entry("42 characters", strings.Repeat("a", 42)),
 		Entry("129 characters", strings.Repeat("a", 129)), Entry("a foreign character", strings.Repeat("a", 43)+"+"),

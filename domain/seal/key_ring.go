@@ -123,18 +123,13 @@ func cached[T any](k KeyRing, purpose any, derive func(secret []byte) (T, error)
 	}
 	results, err := mapEach(secrets, derive)
 	if err == nil {
-		k.cache.Store(purpose, derived[T]{cloneAll(secrets), results})
+		var copies [][]byte // because a keeper may overwrite the slices that it has returned
+		for _, secret := range secrets {
+			copies = append(copies, bytes.Clone(secret))
+		}
+		k.cache.Store(purpose, derived[T]{copies, results})
 	}
 	return results, err
-}
-
-// cloneAll copies the secrets, because a keeper may overwrite the slices that it has returned.
-func cloneAll(secrets [][]byte) [][]byte {
-	all := make([][]byte, 0, len(secrets))
-	for _, secret := range secrets {
-		all = append(all, bytes.Clone(secret))
-	}
-	return all
 }
 
 func mapEach[S, T any](from []S, derive func(S) (T, error)) ([]T, error) {

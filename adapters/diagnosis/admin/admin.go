@@ -35,7 +35,10 @@ type Options struct {
 // New returns the handler of the admin listener.
 func New(o Options) http.Handler {
 	site := echo.New()
-	guard := newOriginGuard(o.Address)
+	guard := originGuard{hostOf(o.Address), map[string]bool{}}
+	if all, err := netip.ParseAddr(guard.name); err == nil && all.IsUnspecified() { // no host name
+		guard.name = ""
+	}
 	site.Pre(guard.wrap)
 	mount := func(routes []Route, only ...echo.MiddlewareFunc) {
 		for _, route := range routes {
@@ -69,14 +72,6 @@ type originGuard struct {
 	forms map[string]bool // the paths that take POST
 }
 
-func newOriginGuard(address string) originGuard {
-	name := hostOf(address)
-	if all, err := netip.ParseAddr(name); err == nil && all.IsUnspecified() { // no host name
-		name = ""
-	}
-	return originGuard{name, map[string]bool{}}
-}
-
 func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r, header := c.Request(), c.Response().Header()
@@ -85,6 +80,7 @@ func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("X-Content-Type-Options", "nosniff")
 		isForm := r.Method == http.MethodPost && g.forms[r.URL.Path]
+		fromPage := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") == "same-origin"
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead && !isForm:
 			header.Set("Allow", "GET, HEAD")
@@ -95,7 +91,7 @@ func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 		case crossOrigin(r):
 			return c.String(http.StatusForbidden,
 				"pages of other sites cannot use the admin listener: open the address directly\n")
-		case isForm && !fromPage(r):
+		case isForm && !fromPage: // after crossOrigin, the page is of this listener
 			return c.String(http.StatusForbidden, "only a page of the admin listener can send this form\n")
 		}
 		return next(c)
@@ -151,12 +147,6 @@ func crossOrigin(r *http.Request) bool {
 		}
 	}
 	return false
-}
-
-// fromPage reports whether the browser says that a page sent the request. After crossOrigin, that
-// page is of this listener.
-func fromPage(r *http.Request) bool {
-	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") == "same-origin"
 }
 
 // hostOf returns the host of host:port in lower case, without brackets.

@@ -6,6 +6,7 @@
 package forwarded
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -34,10 +35,7 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 	for i, network := range e.Proxies {
 		proxies[i] = network.Masked()
 	}
-	logger := e.Logger
-	if logger == nil {
-		logger = slog.Default()
-	}
+	logger := cmp.Or(e.Logger, slog.Default())
 	trusted := func(address netip.Addr) bool {
 		return slices.ContainsFunc(proxies, func(network netip.Prefix) bool { return network.Contains(address) })
 	}
@@ -47,7 +45,8 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 		if !ok {
 			return r.RemoteAddr
 		}
-		if !trusted(peer) && isForwarded(r.Header) {
+		isForwarded := len(r.Header[echo.HeaderXForwardedFor]) > 0 || len(r.Header["Forwarded"]) > 0
+		if !trusted(peer) && isForwarded {
 			if e.Unlisted != nil {
 				e.Unlisted(peer)
 			}
@@ -61,16 +60,11 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 		if !ok {
 			warnInvalid.Do(func() {
 				logger.Warn("cannot parse the client address from a trusted proxy; its clients share the limits of "+
-					"the proxy",
-					"proxy", address.String(), "entry", entry[:min(len(entry), maxLogged)])
+					"the proxy", "proxy", address.String(), "entry", entry[:min(len(entry), maxLogged)])
 			})
 		}
 		return address.String()
 	}
-}
-
-func isForwarded(header http.Header) bool {
-	return len(header[echo.HeaderXForwardedFor]) > 0 || len(header["Forwarded"]) > 0
 }
 
 // maxLogged bounds the logged part of an entry, in bytes.

@@ -40,12 +40,10 @@ const (
 func (a Appearance) Check() error {
 	var mistakes []error
 	if len([]rune(clean(a.Name))) > maxSiteName {
-		mistakes = append(mistakes,
-			oauth.NewMistake("Appearance.Name", "is longer than %d characters", maxSiteName))
+		mistakes = append(mistakes, oauth.NewMistake("Appearance.Name", "is longer than %d characters", maxSiteName))
 	}
 	if _, err := colorful.Hex(a.Accent); a.Accent != "" && err != nil {
-		mistakes = append(mistakes,
-			oauth.NewMistake("Appearance.Accent", "is %q: write a colour as #0b5a4a", a.Accent))
+		mistakes = append(mistakes, oauth.NewMistake("Appearance.Accent", "is %q: write a colour as #0b5a4a", a.Accent))
 	}
 	if _, known := logoType(a.Logo); len(a.Logo) > maxLogo || len(a.Logo) > 0 && !known {
 		mistakes = append(mistakes,

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"crypto/rand"
 	_ "embed" // the script
 	"net/http"
 	"time"
@@ -34,7 +33,7 @@ func (c Callback) expiry() markup {
 // WriteCallback answers with the page of the callback URL. Nothing is written if it cannot be
 // rendered.
 func (e Edition) WriteCallback(w http.ResponseWriter, c Callback) error {
-	s := e.sheet(rand.Text())
+	s := e.sheet()
 	s.scripts = true
 	return s.write(w, http.StatusOK, s.callback(c))
 }

@@ -30,8 +30,8 @@ var _ = Describe("Showing the callback URL", Label("B22"), func() {
 		w := showCallback("", callback)
 		Expect(w.Code).To(Equal(http.StatusOK))
 		Expect(w.Header()).To(HaveLen(8))
-		Expect(w.Header().Get(policyHeader)).To(Equal("default-src 'none'; style-src 'nonce-" + styleNonce(w) +
-			"'; base-uri 'none'; frame-ancestors 'none'; script-src 'nonce-" + styleNonce(w) + "'"))
+		Expect(w.Header().Get("Content-Security-Policy")).To(Equal("default-src 'none'; style-src 'nonce-" +
+			styleNonce(w) + "'; base-uri 'none'; frame-ancestors 'none'; script-src 'nonce-" + styleNonce(w) + "'"))
 		Expect(w.Header().Get("Referrer-Policy")).To(Equal("same-origin"))
 		Expect(w.Header().Get("Cache-Control")).To(Equal("no-store"))
 	})

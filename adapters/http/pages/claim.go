@@ -14,21 +14,17 @@ const longest = 80
 // claim makes a client's text fit to show: one line, no invisible or direction-changing characters,
 // cut at its end.
 func claim(text string) string {
-	return shorten(text, longest)
-}
-
-// appName is claim for the name of an app, which the pages quote: it cannot end the quotation.
-func appName(text string) string { return claim(quotationMarks.ReplaceAllString(text, "")) }
-
-var quotationMarks = regexp.MustCompile("[\"“”„‟«»「」『』〝〞＂]")
-
-func shorten(text string, longest int) string {
 	shown := []rune(clean(text))
 	if len(shown) <= longest {
 		return string(shown)
 	}
 	return strings.TrimSpace(string(shown[:longest-1])) + "…"
 }
+
+// appName is claim for the name of an app, which the pages quote: it cannot end the quotation.
+func appName(text string) string { return claim(quotationMarks.ReplaceAllString(text, "")) }
+
+var quotationMarks = regexp.MustCompile("[\"“”„‟«»「」『』〝〞＂]")
 
 // host is claim for a host name. It cuts the start, because the end of a name identifies its owner.
 func host(name string) string {

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"crypto/rand"
 	"net/http"
 	"time"
 )
@@ -47,6 +46,6 @@ type Connection struct {
 
 // WriteConnections answers with the connections page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteConnections(w http.ResponseWriter, status int, c Connections) error {
-	s := e.sheet(rand.Text())
+	s := e.sheet()
 	return s.write(w, status, s.connections(c))
 }

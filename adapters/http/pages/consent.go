@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"crypto/rand"
 	"net/http"
 	"time"
 )
@@ -80,6 +79,6 @@ func (c Consent) Warns() bool {
 // WriteConsent answers with the consent page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) error {
 	c.ClientName = appName(c.ClientName)
-	s := e.sheet(rand.Text())
+	s := e.sheet()
 	return s.write(w, status, s.consent(c))
 }

@@ -88,7 +88,7 @@ type Return struct {
 
 // WriteProblem answers with the error page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteProblem(w http.ResponseWriter, status int, p Problem) error {
-	s := e.sheet(rand.Text())
+	s := e.sheet()
 	return s.write(w, status, s.problem(p))
 }
 
@@ -99,36 +99,40 @@ type sheet struct {
 	scripts bool   // browsers may run its scripts
 }
 
-func (e Edition) sheet(nonce string) sheet { return sheet{Edition: e, nonce: nonce} }
+func (e Edition) sheet() sheet { return sheet{Edition: e, nonce: rand.Text()} }
 
 // initialSize fits a page without a logo.
 const initialSize = 16 << 10
 
+// write sets the security headers. The caller sets Strict-Transport-Security, which depends on the
+// scheme.
 func (s sheet) write(w http.ResponseWriter, status int, page templ.Component) error {
-	body, err := draw(page)
-	if err != nil {
-		return err
-	}
-	return s.send(w, status, body)
-}
-
-func draw(page templ.Component) ([]byte, error) {
 	body := bytes.NewBuffer(make([]byte, 0, initialSize))
 	if err := page.Render(context.Background(), body); err != nil {
-		return nil, fmt.Errorf("render a page: %w", err)
+		return fmt.Errorf("render a page: %w", err)
 	}
-	return body.Bytes(), nil
-}
-
-func (s sheet) send(w http.ResponseWriter, status int, body []byte) error {
-	setHeaders(w.Header(), s.nonce, s.pages.logo != "")
+	// No form-action: browsers apply it to the redirect after the form, too, and the client never
+	// gets its answer.
+	policy := "default-src 'none'; style-src 'nonce-" + s.nonce + "'; base-uri 'none'; frame-ancestors 'none'"
+	if s.pages.logo != "" {
+		policy += "; img-src data:"
+	}
 	if s.scripts {
-		w.Header().Set(policyHeader, w.Header().Get(policyHeader)+"; script-src 'nonce-"+s.nonce+"'")
+		policy += "; script-src 'nonce-" + s.nonce + "'"
 	}
-	w.Header().Set("Content-Language", s.language.String())
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	// Not no-referrer: that turns the form's Origin into null, and the cross-origin guard refuses
+	// it.
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Content-Language", s.language.String())
+	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	if _, err := w.Write(body); err != nil {
+	if _, err := w.Write(body.Bytes()); err != nil {
 		return fmt.Errorf("send a page: %w", err)
 	}
 	return nil

@@ -120,7 +120,7 @@ var _ = Describe("Writing a page", func() {
 			_, _ = io.WriteString(w, "half a page")
 			return errBroken
 		})
-		Expect(english().sheet("nonce").write(w, http.StatusOK, broken)).To(MatchError(errBroken))
+		Expect(english().sheet().write(w, http.StatusOK, broken)).To(MatchError(errBroken))
 		Expect(w.Body.Len()).To(BeZero())
 		Expect(w.Header()).To(BeEmpty())
 	})

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"crypto/rand"
 	"maps"
 	"net/http"
 	"net/url"
@@ -37,6 +36,6 @@ func hiddenFields(form url.Values) (fields []field) {
 // WriteToolReview answers with the page about changed tools. Nothing is written if it cannot be
 // rendered.
 func (e Edition) WriteToolReview(w http.ResponseWriter, r ToolReview) error {
-	s := e.sheet(rand.Text())
+	s := e.sheet()
 	return s.write(w, http.StatusOK, s.toolReview(r))
 }

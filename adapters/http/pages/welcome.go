@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"crypto/rand"
 	"net/http"
 )
 
@@ -13,7 +12,7 @@ type Welcome struct {
 
 // WriteWelcome answers with the welcome page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteWelcome(w http.ResponseWriter, status int, page Welcome) error {
-	s := e.sheet(rand.Text())
+	s := e.sheet()
 	return s.write(w, status, s.welcome(page))
 }
 
@@ -27,6 +26,6 @@ type Notice struct {
 
 // WriteNotice answers with the notice. Nothing is written if it cannot be rendered.
 func (e Edition) WriteNotice(w http.ResponseWriter, notice Notice) error {
-	s := e.sheet(rand.Text())
+	s := e.sheet()
 	return s.write(w, http.StatusOK, s.notice(notice))
 }

@@ -26,8 +26,6 @@ type day struct {
 	routes map[string]*[daySlots]Slot
 }
 
-func newDay(now func() time.Time) *day { return &day{now: now, routes: map[string]*[daySlots]Slot{}} }
-
 // count counts a call with the rule that refused it, "" for none. A request without a token, which
 // only looks for the authorization server, is not a call.
 func (d *day) count(method, route string, status int, rule string) {
@@ -59,12 +57,6 @@ func (d *day) count(method, route string, status int, rule string) {
 
 func slotAt(begin time.Time) int { return int(begin.Unix()/int64(slotLength/time.Second)) % daySlots }
 
-func (s *Slot) add(other Slot) {
-	s.Answered += other.Answered
-	s.Refused += other.Refused
-	s.Failed += other.Failed
-}
-
 // LastDay returns the calls to the routes together, the oldest slot first. The last slot is not
 // over yet.
 func (m *Metrics) LastDay(routes ...string) []Slot {
@@ -76,7 +68,10 @@ func (m *Metrics) LastDay(routes ...string) []Slot {
 		sum := Slot{Begin: latest.Add(-time.Duration(daySlots-1-i) * slotLength)}
 		for _, route := range routes {
 			if kept := d.routes[route]; kept != nil && kept[slotAt(sum.Begin)].Begin.Equal(sum.Begin) {
-				sum.add(kept[slotAt(sum.Begin)])
+				slot := kept[slotAt(sum.Begin)]
+				sum.Answered += slot.Answered
+				sum.Refused += slot.Refused
+				sum.Failed += slot.Failed
 			}
 		}
 		slots[i] = sum

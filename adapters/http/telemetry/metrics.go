@@ -58,7 +58,7 @@ func (m *Metrics) duration(method, route string, status int) prometheus.Observer
 // runtime and the process. now is the clock of LastDay.
 func NewMetrics(now func() time.Time, events ...string) *Metrics {
 	m := &Metrics{
-		day:      newDay(now),
+		day:      &day{now: now, routes: map[string]*[daySlots]Slot{}},
 		registry: prometheus.NewRegistry(),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "http_server_request_duration_seconds",
