@@ -122,15 +122,6 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 			To(Equal("mcp offline_access"))
 	})
 
-	It("redirects with a code, the state and the issuer, each once, and with nothing else",
-		Label("B11", "B12"), func(ctx SpecContext) {
-			answer := page.Approve(ctx, world.Token)
-			Expect(answer.StatusCode).To(Equal(http.StatusSeeOther))
-			Expect(answer.Target().Query()).To(And(HaveLen(3), HaveEach(HaveLen(1))))
-			Expect(answer.Header.Get("Referrer-Policy")).To(Equal("same-origin"))
-			Expect(answer.Header).NotTo(HaveKey("Set-Cookie"))
-		})
-
 	It("leaves the other grants of a client alone", Label("B14"), func(ctx SpecContext) {
 		first := client.Connect(ctx)
 		second := client.Connect(ctx)

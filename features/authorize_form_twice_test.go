@@ -1,10 +1,10 @@
 package features_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -54,25 +54,13 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5", "smoke", "st
 			world.Clock.Advance(time.Minute)
 			client := world.NewClient()
 			page := client.Consent(ctx)
-			codes := make([]string, 4)
-			var sending sync.WaitGroup
-			for i := range codes {
-				sending.Go(func() {
-					defer GinkgoRecover()
-					form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"},
-						"bearer_token": {world.Token}}
-					codes[i] = codeOf(Post(ctx, page.Action, form))
-				})
+			form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"},
+				"bearer_token": {world.Token}}
+			exchanges := map[int]func() Response{}
+			for i, approved := range atOnce(4, func() Response { return Post(ctx, page.Action, form) }) {
+				exchanges[i] = func() Response { return client.Token(ctx, client.Exchange(codeOf(approved))) }
 			}
-			sending.Wait()
-			answers := make([]Response, len(codes))
-			for i, code := range codes {
-				sending.Go(func() {
-					defer GinkgoRecover()
-					answers[i] = client.Token(ctx, client.Exchange(code))
-				})
-			}
-			sending.Wait()
+			answers := slices.Collect(maps.Values(together(exchanges)))
 			won := slices.IndexFunc(answers, func(a Response) bool { return a.StatusCode == http.StatusOK })
 			Expect(won).NotTo(Equal(-1))
 			Expect(world.Call(ctx, answers[won].Tokens().Access).StatusCode).To(Equal(http.StatusOK))

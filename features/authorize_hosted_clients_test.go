@@ -108,16 +108,6 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 			Expect(d.With("failed")).To(BeEmpty(), d.Out)
 			Expect(d.Of("revoke").Status).To(Equal("ok"))
 		})
-
-	It("is what doctor asks for when the server does not publish it",
-		Label("doctor"), func(ctx SpecContext) {
-			front := NewFront(overTLS, func(f *Front) {
-				f.adjust = func(config *service.Config) { config.Development, config.DoctorClient = false, false }
-			})
-			d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server), "--token", front.world.Token)
-			Expect(d.With("failed")).To(Equal([]string{"login"}))
-			Expect(d.Of("login").Fix).To(ContainSubstring("doctor-client: true"))
-		})
 })
 
 var _ = Describe("Connecting clients on this computer in development", Label("CIMD", "C49", "C60"), func() {
@@ -248,12 +238,6 @@ var _ = Describe("Connecting clients on this computer in development", Label("CI
 			Should(gbytes.Say(`next: connect an MCP client to https://cms.example.com/mcp\n`))
 		Expect(string(run.Interrupt().Wait(patience).Out.Contents())).NotTo(ContainSubstring("npx"))
 	}, SpecTimeout(2*time.Minute))
-
-	It("lets doctor check a whole login at once", Label("doctor"), func(ctx SpecContext) {
-		site := BuildBinary().Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"))
-		d := Diagnose(ctx, site.MCP(), "--token", shown(site.Session))
-		Expect(d.With("failed")).To(BeEmpty(), d.Out)
-	})
 })
 
 // newPlainSite returns a site without TLS that publishes a document, a redirect to it, and one that

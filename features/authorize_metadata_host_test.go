@@ -54,15 +54,6 @@ var _ = Describe("Losing the host of a client's document", Label("CIMD", "C36", 
 	})
 	ask := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
 
-	It("shows an error page, is not cached, and ends when the host is back", Label("N8"), func(ctx SpecContext) {
-		up := world.Clients.Down()
-		for range 2 {
-			Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
-		}
-		up()
-		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
-	})
-
 	It("has no effect while the document is fresh, and never affects connected clients",
 		Label("C37", "C47", "C57"), func(ctx SpecContext) {
 			tokens, code, page := client.Connect(ctx), client.Authorize(ctx), client.Consent(ctx)
@@ -222,17 +213,5 @@ var _ = Describe("Concurrent requests for an unknown client", Label("N8", "C39")
 		close(release)
 		Expect(<-answers).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
-	})
-})
-
-var _ = Describe("A client's document at an address that is not public", Label("CIMD", "C17", "C18"), func() {
-	It("is not fetched, which shows a page, and the log has the reason", func(ctx SpecContext) {
-		world := NewWorld()
-		query := world.NewClient().Request()
-		query.Set("client_id", "https://10.0.0.1/client.json")
-		Expect(Get(ctx, world.Issuer+"/oauth/authorize?"+query.Encode())).
-			To(BeAPage(http.StatusBadGateway, "invalid_client"))
-		Expect(linesWith(world.Log.String(), "cimd_rejected")).
-			To(ConsistOf(ContainSubstring("prohibited IP address: 10.0.0.1")))
 	})
 })

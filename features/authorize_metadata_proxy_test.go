@@ -1,7 +1,6 @@
 package features_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -169,13 +168,10 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		}
 	},
 		Entry("a host without a scheme", "proxy.internal:3128", notAProxy),
-		Entry("another kind of proxy", "socks5://me:known-to-few@proxy.internal:1080", notAProxy),
 		Entry("no host", "http://me:known-to-few@:3128", notAProxy),
-		Entry("an invalid port", "http://me:known-to-few@proxy.internal:99999", notAProxy),
 		Entry("a password that is not escaped", "http://me:known-to/few@proxy.internal:3128",
 			`[hidden]: write a URL whose password has %2F for a slash`),
 		Entry("a path", "http://me:known-to-few@proxy.internal:3128/proxy.pac", notAProxy),
-		Entry("a query", "http://proxy.internal:3128?password=known-to-few", notAProxy),
 	)
 
 	It("hides the URL in the output of config, and reads it from a file", func(ctx SpecContext) {
@@ -186,32 +182,5 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		fromFile := Run(ctx, "config", "--dev", "--metadata-proxy=file:proxy")
 		Expect(fromFile.Settings()).To(HaveKeyWithValue("metadata-proxy", "[hidden]"))
 		Expect(ran.Out + ran.Err + fromFile.Out + fromFile.Err).NotTo(ContainSubstring("known-to-few"))
-	})
-})
-
-var _ = Describe("Advice to set a proxy", Label("trace", "C51"), func() {
-	const advice = "set metadata-proxy"
-	var operated *Operated
-	refused := func(ctx context.Context, path string) Traced {
-		client := operated.NewClientBeyond()
-		client.AskFor(ctx, client.Request())
-		return operated.Newest(ctx, path)
-	}
-	BeforeEach(func() { operated = Operate() })
-
-	It("is in the trace when a host cannot be reached", func(ctx SpecContext) {
-		const path = "authorize client_metadata:refused"
-		Expect(refused(ctx, path)).To(And(HaveField("Last().Rule", "C41"), HaveField("Hint", ContainSubstring(advice))))
-		ran := Run(ctx, append([]string{"trace"}, operated.Kept()...)...)
-		Expect(ran.Out).To(ContainSubstring(advice))
-	})
-
-	It("is not given for a host that responds without a document", Label("C42"), func(ctx SpecContext) {
-		client := operated.NewClient()
-		client.ID += "x"
-		client.AskFor(ctx, client.Request())
-		stopped := operated.Newest(ctx, "authorize client_metadata:refused")
-		Expect(stopped).
-			To(And(HaveField("Last().Rule", "C42"), HaveField("Hint", Not(ContainSubstring("metadata-proxy")))))
 	})
 })

@@ -137,13 +137,6 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 			Expect(ask(ctx)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
 		})
 
-	It("goes on after a restart", Label("C58"), func(ctx SpecContext) {
-		serve(challenged)
-		world.Restart()
-		Expect(ask(ctx)).To(unchecked())
-		client.Connect(ctx)
-	})
-
 	It("goes on at a replica that has never fetched the document, unless another has seen it withdrawn",
 		Label("C58", "I22"), func(ctx SpecContext) {
 			askAt := func(replica *Replica) Response {
