@@ -16,9 +16,13 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 	const unknown = "ppa_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	var world *World
 	var access string
+	var inPlaceOf *strings.Replacer
 	BeforeAll(func(ctx SpecContext) {
 		world = NewWorld()
-		access = world.NewClient().Connect(ctx).Access
+		client := world.NewClient()
+		tokens := client.Connect(ctx)
+		access = tokens.Access
+		inPlaceOf = strings.NewReplacer("ACCESS", access, "REFRESH", tokens.Refresh, "CODE", client.Authorize(ctx))
 	})
 	send := func(ctx SpecContext, method, path string, header http.Header) Response {
 		GinkgoHelper()
@@ -59,7 +63,7 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 	DescribeTable("responds in the same way to a token",
 		Label("G7", "G12", "G17"), func(ctx SpecContext, method, token string) {
 			answer := send(ctx, method, "/mcp",
-				http.Header{"Authorization": {"Bearer " + strings.ReplaceAll(token, "ACCESS", access)}})
+				http.Header{"Authorization": {"Bearer " + inPlaceOf.Replace(token)}})
 			Expect(answer).To(BeChallenged(world, "invalid_token"))
 			Expect(slices.Collect(maps.Keys(answer.Header))).
 				To(ConsistOf("Cache-Control", "Content-Length", "Content-Type", "Date", "Vary",
@@ -80,26 +84,34 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 		Entry("of 513 bytes", Label("G6"), "GET", "ppa_"+strings.Repeat("A", 509)),
 		Entry("of 8 KiB", Label("G6"), "GET", strings.Repeat("A", 8<<10)),
 		Entry("beyond ASCII", Label("G6"), "GET", "ppa_äöü"),
-		Entry("with another prefix", Label("G6", "H1"), "GET", "ppr_"+strings.Repeat("A", 43)),
+		Entry("that is for refreshes", Label("G6", "H1"), "POST", "REFRESH"),
+		Entry("that is a code", Label("G6", "H1"), "POST", "CODE"),
 		Entry("that is a JWT", Label("G6"), "GET", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0."),
 		Entry("that is the site's own", Label("G9"), "GET", editorToken),
 	)
 
 	DescribeTable("requires a token when the request has",
 		Label("G3", "G12", "G17"), func(ctx SpecContext, path string, header http.Header) {
-			answer := send(ctx, http.MethodGet, path, header)
-			Expect(answer).To(And(BeChallenged(world, ""), HaveField("Text", BeEmpty())))
-			Expect(answer.Header).NotTo(Or(HaveKey("Set-Cookie"), HaveKey("Content-Type")))
+			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+				answer := send(ctx, method, path, header)
+				Expect(answer).To(And(BeChallenged(world, ""), HaveField("Text", BeEmpty())), method)
+				Expect(answer.Header).NotTo(Or(HaveKey("Set-Cookie"), HaveKey("Content-Type")), method)
+			}
 		},
-		Entry("no header", "/mcp", nil),
+		Entry("no header", Label("G13"), "/mcp", nil),
 		Entry("an empty header", Label("G4"), "/mcp", http.Header{"Authorization": {""}}),
 		Entry("only a scheme", Label("G4"), "/mcp", http.Header{"Authorization": {"Bearer  "}}),
 		Entry("a scheme with the same prefix", Label("G4"), "/mcp",
 			http.Header{"Authorization": {"BearerX " + unknown}}),
 		Entry("DPoP", Label("G4"), "/mcp", http.Header{"Authorization": {"DPoP " + unknown}}),
+		Entry("Basic", Label("G4"), "/mcp", http.Header{"Authorization": {"Basic eDp5"}}),
 		Entry("a token in the query", Label("G5"), "/mcp?access_token="+unknown, nil),
 		Entry("a cookie", "/mcp", http.Header{"Cookie": {"access_token=" + unknown}}),
 	)
+
+	It("requires a token for a message of 2024-11-05", Label("G3", "MCP "+httpSSE), func(ctx SpecContext) {
+		Expect(send(ctx, http.MethodPost, "/mcp/message?sessionid=x", nil)).To(BeChallenged(world, ""))
+	})
 
 	DescribeTable("refuses several credentials",
 		Label("G5", "G12", "G17"), func(ctx SpecContext, query string, credentials ...string) {

@@ -3,9 +3,7 @@ package features_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,60 +13,18 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// countingSite is a site that knows some tokens, and counts how often it is asked about each.
-type countingSite struct {
-	mu    sync.Mutex
-	known map[string]string // subjects by token
-	asked map[string]int
-	fails bool
-}
-
-func newCountingSite() (*countingSite, func(*service.Config)) {
-	s := &countingSite{known: map[string]string{"key-of-ada": "ada", "2|key-of-bob": "bob"}, asked: map[string]int{}}
-	site := NewClientSite()
-	site.Serve("/token", func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		s.asked[token]++
-		subject, known := s.known[token]
-		switch {
-		case s.fails:
-			w.WriteHeader(http.StatusInternalServerError)
-		case !known:
-			w.WriteHeader(http.StatusUnauthorized)
-		default:
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"subject":"`+subject+`","roles":["author"]}`)
-		}
-	})
-	return s, func(config *service.Config) {
-		config.AcceptHostTokens = true
-		config.Verification = service.Verification{Verifier: service.VerifierHTTP, VerifyURL: site.URL("/token")}
-	}
-}
-
-func (s *countingSite) change(change func(*countingSite)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(s)
-}
-
-func (s *countingSite) questions(token string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asked[token]
-}
-
 var _ = Describe("Sending the site's own token in the header", Label("G22"), func() {
 	const beforeMinute = 40 * time.Second // an answer of the site is used for a minute
 	var (
-		site   *countingSite
-		accept func(*service.Config)
-		world  *World
+		site  *KeySite
+		world *World
 	)
+	accept := func(config *service.Config) {
+		config.AcceptHostTokens, config.Verification = true, overHTTP.configure(site.URL("/token"))
+	}
 	BeforeEach(func() {
-		site, accept = newCountingSite()
+		site = NewKeySite(map[string]string{"key-of-ada": `{"subject":"ada","roles":["author"]}`,
+			"2|key-of-bob": `{"subject":"bob","roles":["author"]}`})
 		world = NewWorld(accept)
 	})
 	grants := func(ctx context.Context) (all int) {
@@ -90,7 +46,7 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 		Expect(toolCalls(path, 1)).To(ConsistOf(And(HaveField("Subject", "ada"), HaveField("Client", "direct"),
 			HaveField("Grant", HavePrefix("direct/")), HaveField("Outcome", "ok"))))
 		Expect(grants(ctx)).To(BeZero())
-		Expect(site.questions("key-of-ada")).To(Equal(1))
+		Expect(site.Questions("key-of-ada")).To(Equal(1))
 		text := world.Log.String()
 		Expect(text).NotTo(ContainSubstring("key-of-ada"))
 	}, revisions())
@@ -106,11 +62,11 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 		group.Wait()
 		world.Clock.Advance(59 * time.Second)
 		Expect(call(ctx, "2|key-of-bob")).To(Equal(http.StatusOK))
-		Expect(site.questions("2|key-of-bob")).To(Equal(1))
+		Expect(site.Questions("2|key-of-bob")).To(Equal(1))
 		world.Clock.Advance(time.Second)
-		site.change(func(s *countingSite) { delete(s.known, "2|key-of-bob") })
+		site.Answer("2|key-of-bob", "")
 		Expect(call(ctx, "2|key-of-bob")).To(Equal(http.StatusUnauthorized))
-		Expect(site.questions("2|key-of-bob")).To(Equal(2))
+		Expect(site.Questions("2|key-of-bob")).To(Equal(2))
 	})
 
 	It("leaves tokens of Pasteport valid", Label("2026-07-28"), func(ctx SpecContext) {
@@ -128,10 +84,10 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 			}
 			world.Clock.Advance(59 * time.Second)
 			Expect(call(ctx, "key-of-nobody")).To(Equal(http.StatusUnauthorized))
-			Expect(site.questions("key-of-nobody")).To(Equal(1))
+			Expect(site.Questions("key-of-nobody")).To(Equal(1))
 			world.Clock.Advance(time.Second)
 			Expect(call(ctx, "key-of-nobody")).To(Equal(http.StatusUnauthorized))
-			Expect(site.questions("key-of-nobody")).To(Equal(2))
+			Expect(site.Questions("key-of-nobody")).To(Equal(2))
 			Expect(grants(ctx)).To(BeZero())
 		})
 
@@ -145,13 +101,13 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 			Expect(refused.StatusCode).To(Equal(http.StatusTooManyRequests))
 			Expect(refused.Header.Get("Retry-After")).To(Equal("1"))
 			Expect(refused.Header.Get("WWW-Authenticate")).To(BeEmpty())
-			Expect(site.questions("another-guess")).To(BeZero())
+			Expect(site.Questions("another-guess")).To(BeZero())
 			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
 			world.Clock.Advance(time.Second)
 			Expect(call(ctx, "another-guess")).To(Equal(http.StatusUnauthorized))
 			world.Clock.Advance(time.Minute)
 			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
-			Expect(site.questions("key-of-ada")).To(Equal(2))
+			Expect(site.Questions("key-of-ada")).To(Equal(2))
 		})
 
 	It("ends with the end that the site pushes, and its streams and sessions with it", Label("G16", "N12"),
@@ -159,7 +115,7 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 			talk := world.Converse(ctx, sessions, "key-of-ada")
 			stream := talk.Listen(ctx)
 			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(authorTools))
-			site.change(func(s *countingSite) { delete(s.known, "key-of-ada") })
+			site.Answer("key-of-ada", "")
 			_, err := world.EndGrantsOf(ctx, "key-of-ada")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusUnauthorized))
@@ -172,19 +128,19 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 		world.NewClient().ConnectAs(ctx, "key-of-ada")
 		Expect(elsewhere()).To(Equal(http.StatusOK))
 		Expect(replica.Call(ctx, "2|key-of-bob").StatusCode).To(Equal(http.StatusOK))
-		site.change(func(s *countingSite) { delete(s.known, "key-of-ada") })
+		site.Answer("key-of-ada", "")
 		_, err := world.EndGrantsOf(ctx, "key-of-ada")
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(elsewhere).WithTimeout(beforeMinute).Should(Equal(http.StatusUnauthorized))
 		Expect(replica.Call(ctx, "2|key-of-bob").StatusCode).To(Equal(http.StatusOK))
-		Expect(site.questions("2|key-of-bob")).To(Equal(1), "the token of another person is not asked about again")
+		Expect(site.Questions("2|key-of-bob")).To(Equal(1), "the token of another person is not asked about again")
 	})
 
 	It("ends with the end that an operator commands, where the token also had a grant", Label("J10"),
 		func(ctx SpecContext) {
 			world.NewClient().ConnectAs(ctx, "key-of-ada")
 			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
-			site.change(func(s *countingSite) { delete(s.known, "key-of-ada") })
+			site.Answer("key-of-ada", "")
 			ended := RunTyping(ctx, "key-of-ada", append([]string{"grants", "end", "--token", "-"}, world.Kept()...)...)
 			Expect(ended.Out).To(Equal("ended: 1\n"), ended.Err)
 			Eventually(func() int { return call(ctx, "key-of-ada") }).WithTimeout(beforeMinute).
@@ -197,24 +153,24 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 		Expect(err).NotTo(HaveOccurred())
 		for _, token := range []string{tokens.Access, tokens.Refresh, tokens.Access + "x", "ppc_x", "pps_x"} {
 			Expect(call(ctx, token)).To(Equal(http.StatusUnauthorized))
-			Expect(site.questions(token)).To(BeZero())
+			Expect(site.Questions(token)).To(BeZero())
 		}
 	})
 
 	It("answers 503 while the site cannot check tokens, and accepts the token afterwards", Label("G11"),
 		func(ctx SpecContext) {
-			site.change(func(s *countingSite) { s.fails = true })
+			site.Fail(true)
 			down := world.Call(ctx, "key-of-ada")
 			Expect(down.StatusCode).To(Equal(http.StatusServiceUnavailable))
 			Expect(down.Header.Get("WWW-Authenticate")).To(BeEmpty())
-			site.change(func(s *countingSite) { s.fails = false })
+			site.Fail(false)
 			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
 		})
 
 	It("counts only in the header", Label("G5"), func(ctx SpecContext) {
 		refused := request(ctx, http.MethodPost, world.MCP()+"?access_token=key-of-ada", nil)
 		Expect(refused.StatusCode).To(Equal(http.StatusUnauthorized))
-		Expect(site.questions("key-of-ada")).To(BeZero())
+		Expect(site.Questions("key-of-ada")).To(BeZero())
 	})
 
 	It("has no right to a session of another person", Label("G14"), func(ctx SpecContext) {
@@ -271,7 +227,7 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 			Expect(refused.Header.Get("WWW-Authenticate")).To(And(ContainSubstring("resource_metadata="),
 				ContainSubstring(`error_description="A key in the header `+name+` does not count here: send it in the `+
 					`header Authorization, after the word Bearer"`)))
-			Expect(site.questions("key-of-ada")).To(BeZero())
+			Expect(site.Questions("key-of-ada")).To(BeZero())
 			Expect(world.Log.String()).NotTo(ContainSubstring("key-of-ada"))
 			plain := NewWorld()
 			Expect(plain.Converse(ctx, stateless, "").Post(ctx, "tools/list", params{}, with(name, value))).

@@ -97,12 +97,10 @@ var _ = Describe("Too many connections of one token", Label("J14", "stores"), fu
 	})
 
 	It("are ended too when the token replaces another one, however often", Label("J19"), func(ctx SpecContext) {
-		site := NewKeySite()
+		const newKey, ada = "the-new-key-of-the-person", `{"subject":"ada","roles":["editor"]}`
+		site := NewKeySite(map[string]string{editorToken: ada, newKey: ada})
 		world = NewWorld(site.Verify, atMostGrants(limit))
 		client = world.NewClient()
-		const newKey = "the-new-key-of-the-person"
-		site.Answer(world.Token, `{"subject":"ada","roles":["editor"]}`)
-		site.Answer(newKey, `{"subject":"ada","roles":["editor"]}`)
 		var newest Tokens
 		for range 3 {
 			for range limit {

@@ -11,9 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"golang.org/x/oauth2"
-
-	"github.com/pasteport/pasteport/bootstrap/service"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // SecretClient is a client that registered itself with a secret.
@@ -255,15 +252,6 @@ var _ = Describe("Registering a client for a form that asks for its id", Label("
 		client.ID = strings.TrimPrefix(id, "client_id: ")
 		Expect(client.Token(ctx, client.Exchange(client.Authorize(ctx)))).To(BeRefusedAs(401, "invalid_client"))
 		Expect(world.Call(ctx, client.Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
-	})
-
-	It("stays connected with refresh-tokens: registered", Label("A47"), func(ctx SpecContext) {
-		world = NewWorld(selfRegistration, func(config *service.Config) {
-			config.RefreshTokens = oauth.RefreshRegistered
-		})
-		client := world.NewClient()
-		client.ID = strings.TrimSpace(strings.TrimPrefix(register(ctx, named...).Out, "client_id: "))
-		Expect(client.Connect(ctx, set("scope", "mcp")).Refresh).NotTo(BeEmpty())
 	})
 
 	It("prints the id of a public client", func(ctx SpecContext) {

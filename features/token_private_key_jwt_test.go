@@ -265,7 +265,7 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		It("accepts one of many simultaneous requests", func(ctx SpecContext) {
 			client := world.NewSigningClient("ES256")
 			form := client.Sign(client.Refresh(client.Connect(ctx).Refresh))
-			Expect(statuses(atOnce(racers, func() Response {
+			Expect(statuses(atOnce(8, func() Response {
 				return client.Token(ctx, form)
 			}))).To(Equal([]int{200, 401, 401, 401, 401, 401, 401, 401}))
 		})

@@ -44,11 +44,4 @@ var _ = Describe("Rechecking the host token during use", Label("J8", "N12", "sto
 				return c.Token(ctx, c.Refresh(t.Refresh)).Tokens()
 			}),
 	)
-
-	It("continues after a restart", func(ctx SpecContext) {
-		tokens := world.NewClient().Connect(ctx)
-		world.Restart()
-		world.Clock.Advance(time.Minute)
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-	})
 })

@@ -3,7 +3,6 @@ package features_test
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -28,25 +27,6 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1", "smoke
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("works long after the access token has expired", func(ctx SpecContext) {
-		world.Clock.Advance(25 * time.Hour)
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
-		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
-	})
-
-	It("returns the same tokens to retries within the grace window", Label("D27", "I15"), func(ctx SpecContext) {
-		answers := atOnce(16, func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) })
-		successors, accesses := map[string]bool{}, map[string]bool{}
-		for _, answer := range answers {
-			Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
-			successors[answer.Tokens().Refresh] = true
-			accesses[answer.Tokens().Access] = true
-		}
-		Expect(successors).To(HaveLen(1))
-		Expect(accesses).To(HaveLen(1))
-	})
-
 	DescribeTable("ends the grant when a replaced token is reused after the grace window",
 		Label("D27", "I12"), func(ctx SpecContext, use func(context.Context, Tokens) Tokens) {
 			next := use(ctx, client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens())
@@ -64,31 +44,12 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1", "smoke
 		}),
 	)
 
-	DescribeTable("is refused and changes nothing", func(ctx SpecContext, code string, spoil func(url.Values)) {
-		form := client.Refresh(tokens.Refresh)
-		spoil(form)
-		Expect(client.Token(ctx, form)).To(BeRefusedAs(400, code))
-		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
-	},
-		Entry("without a token", Label("D22"), "invalid_request", drop("refresh_token")),
-		Entry("with an unknown token", Label("D22"), "invalid_grant",
-			set("refresh_token", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
-		Entry("with garbage", Label("D22"), "invalid_grant", set("refresh_token", "garbage")),
-		Entry("by another client", Label("D22"), "invalid_grant", set("client_id", "https://other.example/c.json")),
-		Entry("for another resource", Label("D24"), "invalid_target", set("resource", "https://other.example/mcp")),
-		Entry("with more scope than was granted", Label("D24"), "invalid_scope", set("scope", "mcp admin")),
-	)
-
 	It("limits the scope of the new access token only", Label("D24"), func(ctx SpecContext) {
 		form := client.Refresh(tokens.Refresh)
 		form.Set("scope", "mcp")
 		next := client.Token(ctx, form).Tokens()
 		Expect(next.Scope).To(Equal("mcp"))
 		Expect(client.Token(ctx, client.Refresh(next.Refresh)).Tokens().Scope).To(Equal("mcp offline_access"))
-	})
-
-	It("does not accept an access token as a refresh token", Label("D22", "H1"), func(ctx SpecContext) {
-		Expect(client.Token(ctx, client.Refresh(tokens.Access))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
 	It("extends the idle lifetime by thirty days", Label("D23", "D28", "I11"), func(ctx SpecContext) {

@@ -6,82 +6,14 @@ import (
 	"encoding/hex"
 	"net/http"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
-
-// KeySite is a site whose keys each have an answer of the verifier.
-type KeySite struct {
-	*ClientSite
-	mutex   sync.Mutex
-	answers map[string]string
-	held    chan struct{} // closed once a check of the held key waits
-	resume  chan struct{}
-	hold    string // key whose next check waits, and is answered by the state after it
-}
-
-// NewKeySite starts a site that knows no key.
-func NewKeySite() *KeySite {
-	GinkgoHelper()
-	s := &KeySite{ClientSite: NewClientSite(), answers: map[string]string{}}
-	s.Serve("/token", func(w http.ResponseWriter, r *http.Request) {
-		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		s.wait(key)
-		s.mutex.Lock()
-		answer, known := s.answers[key]
-		s.mutex.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		if !known {
-			w.WriteHeader(http.StatusUnauthorized)
-			answer = "{}"
-		}
-		_, _ = w.Write([]byte(answer))
-	})
-	return s
-}
-
-// Answer sets the answer about a key; "" means that the site does not know it.
-func (s *KeySite) Answer(key, answer string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.answers[key] = answer
-	if answer == "" {
-		delete(s.answers, key)
-	}
-}
-
-// Hold lets the next check of the key wait.
-func (s *KeySite) Hold(key string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.hold, s.held, s.resume = key, make(chan struct{}), make(chan struct{})
-}
-
-func (s *KeySite) wait(key string) {
-	s.mutex.Lock()
-	held, resume, waits := s.held, s.resume, s.hold == key && key != ""
-	if waits {
-		s.hold = ""
-	}
-	s.mutex.Unlock()
-	if waits {
-		close(held)
-		<-resume
-	}
-}
-
-// Verify makes the site the verifier of a service.
-func (s *KeySite) Verify(config *service.Config) {
-	config.Verification, config.RecheckEvery = overHTTP.configure(s.URL("/token")), time.Minute
-}
 
 var _ = Describe("Replacing the host token of a person's connections", Label("J19", "stores"), func() {
 	const ada, adaAuthor, eve, nobody = `{"subject":"ada","roles":["editor"]}`, `{"subject":"ada","roles":["author"]}`,
@@ -90,10 +22,8 @@ var _ = Describe("Replacing the host token of a person's connections", Label("J1
 	var site *KeySite
 	var world *World
 	BeforeEach(func() {
-		site = NewKeySite()
+		site = NewKeySite(map[string]string{editorToken: ada, newKey: ada})
 		world = NewWorld(site.Verify)
-		site.Answer(world.Token, ada)
-		site.Answer(newKey, ada)
 	})
 	replace := func(ctx context.Context) (int, error) {
 		return world.service.Authz.ReplaceHostToken(ctx, world.Token, newKey)

@@ -3,9 +3,6 @@ package features_test
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 
@@ -54,19 +51,7 @@ func NewLibrary() *UpstreamServer {
 type people map[string]string
 
 // verify lets the site verify tokens over HTTP.
-func (p people) verify() service.Verification {
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, known := p[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-		if !known {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, answer)
-	}))
-	DeferCleanup(site.Close)
-	return service.Verification{Verifier: service.VerifierHTTP, VerifyURL: site.URL}
-}
+func (p people) verify() service.Verification { return overHTTP.configure(NewKeySite(p).URL("/token")) }
 
 // ada lets the site verify one token, of a person whose name and roles are not ASCII.
 func ada(token string) service.Verification {
