@@ -88,8 +88,14 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		})
 
 	It("refuses gateway settings without an upstream", func(ctx SpecContext) {
-		Expect(Run(ctx, "config", "--dev", "--tool-scopes=x = mcp").Err).
-			To(ContainSubstring("--tool-scopes is set, but upstream is not"))
+		for _, setting := range []string{"tool-scopes=x = mcp", "present=X-Api-Key: {token}", "tools=allow *",
+			"upstream-host=localhost:9000"} {
+			name, _, _ := strings.Cut(setting, "=")
+			Expect(Run(ctx, "config", "--dev", "--"+setting).Err).To(ContainSubstring("--" + name + " is set, but upstream is not"))
+		}
+		write("pasteport.yaml", "fields: [{name: token, label: Key}]\n")
+		Expect(Run(ctx, "config", "--dev").Err).
+			To(ContainSubstring("fields (from pasteport.yaml:1) is set, but upstream is not"))
 		Expect(Run(ctx, "config", "--dev", "--verifier=upstream").Err).To(ContainSubstring("there is no upstream"))
 	})
 

@@ -270,10 +270,4 @@ var _ = Describe("A mistake in fields", Label("gateway", "configuration", "U29",
 			"--verify-url=https://cms.example.com/token").Err).
 			To(ContainSubstring(`fields (from pasteport.yaml:2) has no required field "token"`))
 	})
-
-	It("is fields without an upstream", func(ctx SpecContext) {
-		write("pasteport.yaml", "fields: [{name: token, label: Key}]\n")
-		Expect(Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0").Err).
-			To(ContainSubstring("fields (from pasteport.yaml:1) is set, but upstream is not"))
-	})
 })

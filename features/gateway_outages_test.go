@@ -103,19 +103,6 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 			To(And(HaveField("StatusCode", 500), HaveField("Text", ContainSubstring("theirs"))))
 	})
 
-	It("logs the target of a redirect, and does not forward it to clients", func(ctx SpecContext) {
-		world := NewGateway(upstream.URL + "/mcp")
-		access := world.NewClient().Connect(ctx).Access
-		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
-		})
-		Expect(world.Call(ctx, access).Header).NotTo(HaveKey("Location"))
-		Expect(world.Log.String()).
-			To(ContainSubstring(
-				"it redirects to the same address with a slash at the end of its path: set upstream to the " +
-					"address of the MCP server"))
-	})
-
 	It("does not end the grant when the gateway's own secret is wrong", Label("U7"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 			c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, "wrong",

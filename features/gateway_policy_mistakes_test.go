@@ -31,11 +31,4 @@ var _ = Describe("A mistake in the rules for tools, prompts and resources",
 				`number 2: "role:admin" is a role, but the verifier names no roles`),
 			Entry("a rule before one without effect", "tools", "allow *", "number 3: it has no effect"),
 		)
-
-		It("is a setting that has no upstream", func(ctx SpecContext) {
-			write("pasteport.yaml", "tools:\n- allow *\n")
-			ran := Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0")
-			Expect(ran.Code).To(Equal(1))
-			Expect(ran.Err).To(ContainSubstring("tools (from pasteport.yaml:1)"))
-		})
 	})

@@ -192,9 +192,6 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		Entry("params under Params",
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout"},"Params":{"name":"delete_all"}}`,
 			"application/json", 400),
-		Entry("a method with a NUL, at which C parsers stop",
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000","params":{"name":"delete_all"}}`,
-			"application/json", 400),
 		Entry("a method under __proto__",
 			`{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"delete_all"}}}`,
 			"application/json", 400),
@@ -207,11 +204,9 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 			`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","Params":{`+
 				`"name":"delete_all"}}]`, "application/json", 400),
 		Entry("data after the message", call(`"name":"shout"`)+`{}`, "application/json", 400),
-		Entry("a byte order mark", "\ufeff"+call(`"name":"delete_all"`), "application/json", 400),
 		Entry("another encoding", call(`"name":"shout","x":"+ACI-"`), "application/json; charset=utf-7", 415),
 		Entry("another media type", call(`"name":"delete_all"`), "text/plain", 415),
 		Entry("no media type", call(`"name":"delete_all"`), "", 415),
-		Entry("invalid UTF-8", call("\"name\":\"shout\xff\""), "application/json", 400),
 		Entry("a comment", call(`"name":"shout"/*,*/`), "application/json", 400),
 		Entry("an empty body", "", "application/json", 400),
 		Entry("a _meta that is a number", call(`"_meta":5,"name":"delete_all"`), "application/json", 400),
@@ -223,7 +218,5 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		Entry("a _meta that is a list, in a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"},`+
 			call(`"_meta":[],"name":"delete_all"`)+`]`, "application/json", 400),
 		Entry("a text", `"tools/call"`, "application/json", 400),
-		Entry("a batch of batches", `[[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete_all"}}]]`,
-			"application/json", 400),
 	)
 })

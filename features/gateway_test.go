@@ -50,15 +50,6 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 		Expect(upstream.Asked()).To(HaveLen(before))
 	})
 
-	It("works with the Go SDK's own client", Label("U4"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL + "/mcp")
-		for _, revision := range []string{headers, sessions, stateless} {
-			listed, err := world.NewSDKClient().Connect(ctx, revision).ListTools(ctx, nil)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(listed.Tools).To(HaveLen(3))
-		}
-	})
-
 	Context("forwarding to the upstream", func() {
 		It("sends neither Pasteport's tokens nor identity headers of the client",
 			Label("U5", "J13", "G14"), func(ctx SpecContext) {
@@ -349,38 +340,6 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 			Expect(err).NotTo(HaveOccurred(), "the body is complete")
 			Expect(answer.Body.Close()).To(Succeed())
 		}, SpecTimeout(time.Minute))
-	})
-
-	Context("verifying a pasted token with the upstream", Label("U14", "B8", "B9"), func() {
-		It("treats 401 as invalid", func(ctx SpecContext) {
-			world := NewGateway(upstream.URL + "/mcp")
-			client := world.NewClient()
-			wrong := client.Consent(ctx).Approve(ctx, "another-key")
-			Expect(wrong).To(BeAPage(http.StatusForbidden, ""))
-			Expect(client.Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
-		})
-
-		It("does not trust an upstream that accepts every token, and tells the person that waiting does not help",
-			Label("B24"), func(ctx SpecContext) {
-				world := NewGateway(NewUpstream().URL + "/mcp")
-				answer := world.NewClient().Consent(ctx).Approve(ctx, "anything")
-				Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
-				Expect(answer.Text).
-					To(And(ContainSubstring("because of a mistake in its configuration"),
-						Not(ContainSubstring("just now"))))
-				Expect(world.Log.String()).To(ContainSubstring("it accepts any token, even a random one"))
-			})
-
-		It("ends nothing while the upstream is down", Label("D25"), func(ctx SpecContext) {
-			world := NewGateway(upstream.URL + "/mcp")
-			client := world.NewClient()
-			tokens := client.Connect(ctx)
-			upstream.Answer(failing(500, "text/plain", "down"))
-			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).
-				To(Equal(http.StatusServiceUnavailable))
-			upstream.Answer(nil)
-			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
-		})
 	})
 })
 

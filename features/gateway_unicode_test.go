@@ -46,10 +46,7 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 		Expect(string(got)).To(Equal(body))
 	},
 		Entry("a lone high surrogate in an argument", call(`"name":"shout","arguments":{"text":"cut \ud83d"}`)),
-		Entry("a lone low surrogate", call(`"name":"shout","arguments":{"text":"\uDE00 cut"}`)),
-		Entry("surrogates in the wrong order", call(`"name":"shout","arguments":{"text":"\ude00\ud83d"}`)),
 		Entry("a high surrogate before a pair", call(`"name":"shout","arguments":{"text":"\ud83d\ud83d\ude00"}`)),
-		Entry("an escaped surrogate pair", call(`"name":"shout","arguments":{"text":"\ud83d\ude00"}`)),
 		Entry("an escaped backslash before ud83d", call(`"name":"shout","arguments":{"text":"\\ud83d"}`)),
 		Entry("a lone surrogate in an argument called name",
 			call(`"name":"shout","arguments":{"name":"cut \ud83d","method":"\ud83d"}`)),
@@ -63,12 +60,9 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 		Entry("a byte order mark in a value", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufeffx\\ufeff\"}")),
 		Entry("noncharacters in a value",
 			call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufffe\uffff\ufdd0\U0010ffff\\uffff\"}")),
-		Entry("noncharacters in a member name", call("\"name\":\"shout\",\"arguments\":{\"\ufffe\":1,\"\\uffff\":2}")),
 		Entry("a lone surrogate in a member name of the arguments", call(`"name":"shout","arguments":{"\udc00":1}`)),
 		Entry("a NUL in a member name of the arguments", call(`"name":"shout","arguments":{"a\u0000b":1}`)),
 		Entry("a name in another script", call(`"name":"крик","arguments":{"текст":"é"}`)),
-		Entry("a composed and a decomposed member name",
-			call("\"name\":\"shout\",\"arguments\":{\"\u00e9\":1,\"e\u0301\":2}")),
 	)
 
 	DescribeTable("refuses", func(ctx SpecContext, body string, want refused) {
@@ -95,12 +89,6 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 			refused{"1", "the body is not valid UTF-8", -32700}),
 		Entry("an overlong slash", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\xaf\"}"),
 			refused{"1", "the body is not valid UTF-8", -32700}),
-		Entry("an overlong quote", call("\"name\":\"shout\xc0\xa2,\"x\":\"\""),
-			refused{"", "the body is not valid UTF-8", -32700}),
-		Entry("a NUL in modified UTF-8", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\x80\"}"),
-			refused{"1", "the body is not valid UTF-8", -32700}),
-		Entry("a code point beyond Unicode", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf4\x90\x80\x80\"}"),
-			refused{"1", "the body is not valid UTF-8", -32700}),
 		Entry("a truncated character", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf0\x9f\"}"),
 			refused{"1", "the body is not valid UTF-8", -32700}),
 		Entry("Latin-1 in the id", "{\"jsonrpc\":\"2.0\",\"id\":\"\xe9\",\"method\":\"ping\"}",
@@ -121,8 +109,6 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 		Entry("a batch in a batch", ` [ [{}]]`, refused{"", "the message is not an object", -32600}),
 		Entry("a duplicate id", `{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}`,
 			refused{"7", "an object has two members with the same name", -32600}),
-		Entry("a method with a byte order mark at its end", `{"jsonrpc":"2.0","id":8,"method":"tools/call\ufeff"}`,
-			refused{"8", notMethod, -32600}),
 	)
 
 	DescribeTable("refuses what is too long:", Label("G19"), func(ctx SpecContext, body, want string) {
@@ -150,11 +136,11 @@ func manyMembers(count int) string {
 var _ = Describe("An MCP server behind a gateway that waits for a response", Label("gateway", "U11", "G18"), func() {
 	// ask makes the upstream request a name, sends the client's response to that id, and returns
 	// the gateway's response to the client, and the final result of the tool.
-	ask := func(ctx SpecContext, revision, path string, answer func(id string) string) (Response, string) {
+	ask := func(ctx SpecContext, answer func(id string) string) (Response, string) {
 		upstream := NewUpstream(apiKey)
 		upstream.AddQuestion()
-		world := NewGateway(upstream.URL + path)
-		talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
+		world := NewGateway(upstream.URL + "/mcp")
+		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		stream := Follow(talk.message(ctx, "tools/call", params{"name": "ask", "arguments": params{}}))
 		var question struct{ ID json.RawMessage }
 		Expect(json.Unmarshal([]byte(stream.Next("message")), &question)).To(Succeed())
@@ -165,26 +151,24 @@ var _ = Describe("An MCP server behind a gateway that waits for a response", Lab
 	}
 
 	DescribeTable("gets an error when the gateway refused the response, instead of waiting forever:",
-		func(ctx SpecContext, revision, path, answer string, code int) {
-			sent, said := ask(ctx, revision, path, func(id string) string { return fmt.Sprintf(answer, id) })
-			Expect(sent.StatusCode).To(Equal(code), sent.Text)
+		func(ctx SpecContext, answer string) {
+			sent, said := ask(ctx, func(id string) string { return fmt.Sprintf(answer, id) })
+			Expect(sent.StatusCode).To(Equal(http.StatusBadRequest), sent.Text)
 			Expect(sent.Text).To(ContainSubstring(`"id":`))
 			Expect(said).To(ContainSubstring("the client's answer was refused"))
 		},
-		Entry("a duplicate member", sessions, "/mcp",
-			`{"jsonrpc":"2.0","result":{"action":"accept","action":"decline"},"id":%s}`, 400),
-		Entry("a truncated character", sessions, "/mcp",
-			"{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"action\":\"accept\",\"content\":{\"name\":\"\xf0\x9f\"}}}",
-			400),
-		Entry("two spellings of a member", sessions, "/mcp",
-			`{"jsonrpc":"2.0","Result":{},"result":{"action":"accept","action":"decline"},"id":%s}`, 400),
+		Entry("a duplicate member", `{"jsonrpc":"2.0","result":{"action":"accept","action":"decline"},"id":%s}`),
+		Entry("a truncated character",
+			"{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"action\":\"accept\",\"content\":{\"name\":\"\xf0\x9f\"}}}"),
+		Entry("two spellings of a member",
+			`{"jsonrpc":"2.0","Result":{},"result":{"action":"accept","action":"decline"},"id":%s}`),
 	)
 
-	DescribeTable("gets a response with a lone surrogate in a value", func(ctx SpecContext, revision, path string) {
-		sent, said := ask(ctx, revision, path, func(id string) string {
+	It("gets a response with a lone surrogate in a value", func(ctx SpecContext) {
+		sent, said := ask(ctx, func(id string) string {
 			return `{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`
 		})
 		Expect(sent.StatusCode).To(Equal(http.StatusAccepted), sent.Text)
 		Expect(said).To(ContainSubstring("cut \ufffd"), "as Go decodes it")
-	}, Entry("in a session", sessions, "/mcp"))
+	})
 })

@@ -106,18 +106,6 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 			Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(dead))
 		})
 
-	It("shows other computers no detail of a failed call either", func(ctx SpecContext) {
-		upstream := NewUpstream(apiKey)
-		service, _ := operateChecked(ctx, upstream.URL+"/mcp", func(c *service.Config) { c.AdminAddr = "0.0.0.0:0" })
-		access := service.NewClient().ConnectAs(ctx, apiKey).Access
-		upstream.Close()
-		Expect(service.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
-		service.service.CheckUpstreams(ctx)
-		service.Admin = "http://" + net.JoinHostPort(outside(), portOf(service.Admin))
-		Expect(service.AskAdmin(ctx, "/readyz").Text).
-			To(And(ContainSubstring(`"problem":"down"`), Not(ContainSubstring("dial"))))
-	})
-
 	It("logs a change of the detail of a mistake, and not the same one again", func(ctx SpecContext) {
 		var status atomic.Int32
 		status.Store(http.StatusNotFound)
@@ -130,19 +118,6 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 		service.service.CheckUpstreams(ctx)
 		Expect(linesWith(service.Log.String(), "an upstream does not work")).
 			To(HaveExactElements(ContainSubstring("it answered 404"), ContainSubstring("it answered 405")))
-	})
-
-	It("asks one that works no more often because another one is down", func(ctx SpecContext) {
-		var asked atomic.Int32
-		down := upstreamAnswering(func(w http.ResponseWriter, _ *http.Request) {
-			asked.Add(1)
-			w.WriteHeader(http.StatusInternalServerError)
-		})()
-		works := NewUpstream(apiKey)
-		operateBoth(ctx, down, also("/works", works.URL+"/mcp"))
-		Eventually(asked.Load).WithContext(ctx).WithTimeout(patience).
-			Should(BeNumerically(">=", 6), "the requests of two checks")
-		Expect(strings.Count(works.Wire(), `"method":"initialize"`)).To(Equal(1))
 	})
 })
 

@@ -76,7 +76,7 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		client := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, options)
 		session, err := client.Connect(ctx,
 			&mcp.StreamableClientTransport{Endpoint: world.MCP(),
-				HTTPClient: &http.Client{Transport: bearing(connectedTo(ctx, world))}}, nil)
+				HTTPClient: &http.Client{Transport: bearer(connectedTo(ctx, world))}}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { _ = session.Close() })
 		return session
