@@ -20,7 +20,6 @@ import (
 // proxy. Its issuer is the proxy's address.
 type Fleet struct {
 	*World
-	Server   *engines.Server
 	Replicas []*Member
 }
 
@@ -42,9 +41,7 @@ func NewFleet(binary Binary, engine string, command ...string) *Fleet {
 	DeferCleanup(server.Close)
 	database, err := server.Database(context.Background())
 	Expect(err).NotTo(HaveOccurred())
-	f := newFleet(binary, slices.Repeat([]string{database}, fleetSize), command...)
-	f.Server = server
-	return f
+	return newFleet(binary, slices.Repeat([]string{database}, fleetSize), command...)
 }
 
 // newFleet starts a replica for each URL of the empty database.
