@@ -18,7 +18,6 @@ import (
 const (
 	serverPath   = "/.well-known/oauth-authorization-server"
 	resourcePath = "/.well-known/oauth-protected-resource/mcp"
-	rootPath     = "/.well-known/oauth-protected-resource"
 )
 
 // login returns the flags for a check with a whole login.

@@ -169,16 +169,6 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 		Expect(world.Grants(ctx)).To(HaveLen(1))
 	})
 
-	It("logs the end once in the service too", func(ctx SpecContext) {
-		client.Connect(ctx)
-		grant := world.Grants(ctx)[0].ID
-		Expect(end(ctx, "", "--yes", grant).Code).To(BeZero())
-		line := `"grant_ended","grant":"` + grant + `","reason":"ended_by_operator"`
-		Eventually(world.Log.String).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(line))
-		world.Connections(ctx, world.Token)
-		Expect(strings.Count(world.Log.String(), line)).To(Equal(1))
-	})
-
 	It("ends every grant that was made with a token, without a question", Label("J10"), func(ctx SpecContext) {
 		leaked := client.Connect(ctx)
 		world.RotateKeys(ctx)

@@ -20,10 +20,10 @@ var _ = Describe("Listening on localhost in development", Label("configuration",
 			To(ContainSubstring("issuer: http://127.0.0.1:9123 "))
 	})
 
-	DescribeTable("publishes localhost with the port that it got, in", func(ctx SpecContext, args ...string) {
+	It("publishes localhost with the port that it got", func(ctx SpecContext) {
 		clients, dir := NewClientSite(), GinkgoT().TempDir()
 		run := BuildBinary().Run([]string{"SSL_CERT_FILE=" + clients.Certificate()},
-			append(args, "--dev", "--addr", "localhost:0", "--admin-addr", "off", "--data", dir)...)
+			"serve", "--demo-token", editorToken, "--dev", "--addr", "localhost:0", "--admin-addr", "off", "--data", dir)
 		Eventually(run.Out).WithTimeout(patience).
 			Should(gbytes.Say(
 				`serving http://localhost:\d+ on .*\nnext: connect an MCP client to http://localhost:\d+/mcp\n`))
@@ -35,9 +35,7 @@ var _ = Describe("Listening on localhost in development", Label("configuration",
 		}
 		Expect(world.Issuer).To(HavePrefix("http://localhost:"))
 		Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
-	},
-		Entry("the demo site", "serve", "--demo-token", editorToken),
-	)
+	})
 
 	It("publishes localhost in the demo too", func(SpecContext) {
 		run := BuildBinary().Run(nil, "demo", "--once", "--addr", "localhost:0", "--data", GinkgoT().TempDir())

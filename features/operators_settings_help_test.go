@@ -69,17 +69,6 @@ var _ = Describe("Describing the settings to editors", Label("configuration"), f
 var _ = Describe("Shell completion and help", Label("configuration"), func() {
 	BeforeEach(func() { workingFolder() })
 
-	DescribeTable("prints a script for", func(ctx SpecContext, shell, sign string) {
-		ran := Run(ctx, "completion", shell)
-		Expect(ran.Code).To(BeZero())
-		Expect(ran.Out).To(And(ContainSubstring(sign), ContainSubstring("__complete")))
-	},
-		Entry(nil, "bash", "complete -o default"),
-		Entry(nil, "zsh", "#compdef pasteport"),
-		Entry(nil, "fish", "complete -c pasteport"),
-		Entry(nil, "powershell", "Register-ArgumentCompleter"),
-	)
-
 	const folders, filesToo, nothingElse = ":16", ":0", ":4" // directives to the shell
 
 	DescribeTable("completes", func(ctx SpecContext, line, besides string, words ...string) {
@@ -99,21 +88,4 @@ var _ = Describe("Shell completion and help", Label("configuration"), func() {
 		Entry("files", "serve --config ", filesToo),
 		Entry("no files for a setting that is not a file", "serve --issuer ", nothingElse),
 	)
-
-	It("explains every setting, grouped by topic", func(ctx SpecContext) {
-		help, gateway := Run(ctx, "serve", "--help"), Run(ctx, "gateway", "--help")
-		server := Run(ctx, "server", "--help")
-		Expect(help.Code).To(BeZero())
-		Expect(gateway.Code).To(BeZero())
-		for _, setting := range examples(ctx) {
-			Expect(help.Out + gateway.Out + server.Out).To(ContainSubstring("--" + setting.name))
-		}
-		Expect(help.Out).NotTo(ContainSubstring("--upstream"))
-		Expect(gateway.Out).NotTo(ContainSubstring("--demo-token"))
-		Expect(server.Out).NotTo(Or(ContainSubstring("--upstream"), ContainSubstring("--audit-file")))
-		Expect(help.Out).
-			To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\n` +
-				`Clients:\n.*\nLogging:\n.*--log-level`))
-		Expect(Run(ctx, "config", "schema", "--help").Out).NotTo(ContainSubstring("--issuer"))
-	})
 })

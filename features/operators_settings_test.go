@@ -305,11 +305,6 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		Expect(again.comment("accent")).To(HavePrefix("file again.yaml:"))
 	})
 
-	It("starts with an example that a service accepts", func(ctx SpecContext) {
-		write("pasteport.yaml", Run(ctx, "config", "example").Out)
-		Expect(Run(ctx, "config").comment("issuer")).To(HavePrefix("file pasteport.yaml:"))
-	})
-
 	It("is listed in docs/settings.md", func(ctx SpecContext) {
 		page, err := os.ReadFile(settingsPage)
 		Expect(err).NotTo(HaveOccurred())

@@ -53,39 +53,29 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 			Expect(shown.Path()).To(Equal(wholeWay))
 		})
 
-	It("follows steps until it is interrupted", func(ctx SpecContext) {
-		following, stop := context.WithCancel(ctx)
-		defer stop()
+	// follow runs the command; stop interrupts it.
+	follow := func(ctx context.Context, args ...string) (out *gbytes.Buffer, stop func()) {
+		following, interrupt := context.WithCancel(ctx)
 		out, ended := gbytes.NewBuffer(), make(chan int, 1)
 		go func() {
-			ended <- cli.Run(following, append([]string{"trace", "--follow"}, operated.Kept()...), nil, out,
-				GinkgoWriter)
+			ended <- cli.Run(following, append(append([]string{"trace", "--follow"}, args...), operated.Kept()...), nil,
+				out, GinkgoWriter)
 		}()
-		Eventually(out).WithTimeout(patience).Should(gbytes.Say("following"))
-		operated.NewClient().Connect(ctx)
-		Eventually(out).WithTimeout(patience).Should(gbytes.Say("code exchanged"))
-		stop()
-		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
-	})
+		return out, func() {
+			interrupt()
+			Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
+		}
+	}
 
 	It("follows one connection, from its first step", func(ctx SpecContext) {
 		client := operated.NewClient()
 		page := client.Consent(ctx)
-		begun := operated.Newest(ctx, "authorize client_metadata page")
-		following, stop := context.WithCancel(ctx)
-		defer stop()
-		out, ended := gbytes.NewBuffer(), make(chan int, 1)
-		go func() {
-			ended <- cli.Run(following,
-				append([]string{"trace", begun.ID, "--follow", "--json"}, operated.Kept()...), nil, out,
-				GinkgoWriter)
-		}()
+		out, stop := follow(ctx, operated.Newest(ctx, "authorize client_metadata page").ID, "--json")
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"authorize"`))
 		operated.NewClient().Connect(ctx)
 		page.Approve(ctx, operated.Token)
 		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"code_issued"`))
 		stop()
-		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
 		Expect(strings.Count(string(out.Contents()), "\n")).To(Equal(5), "one line per step")
 	})
 
@@ -136,20 +126,13 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 		})
 
 		It("leaves its steps out while it follows, and says so", func(ctx SpecContext) {
-			following, stop := context.WithCancel(ctx)
-			defer stop()
-			out, ended := gbytes.NewBuffer(), make(chan int, 1)
-			go func() {
-				ended <- cli.Run(following, append([]string{"trace", "--follow"}, operated.Kept()...), nil, out,
-					GinkgoWriter)
-			}()
+			out, stop := follow(ctx)
 			Eventually(out).WithTimeout(patience).Should(gbytes.Say("following"))
 			doctor(ctx)
 			operated.NewClient().Connect(ctx)
 			Eventually(out).WithTimeout(patience).Should(gbytes.Say("steps of doctor are hidden"))
 			Eventually(out).WithTimeout(patience).Should(gbytes.Say("code exchanged"))
 			stop()
-			Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
 			Expect(string(out.Contents())).
 				To(And(MatchRegexp(`hidden: \d+ steps? of doctor`), Not(ContainSubstring("F5"))),
 					"only doctor meets F5")
@@ -198,7 +181,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 		Expect(run(ctx, "connections", "--unfinished").Out).NotTo(ContainSubstring("operator ended it"))
 	})
 
-	It("names the remedy for an unknown id, and for an empty data folder", func(ctx SpecContext) {
+	It("names the remedy for an unknown id, an empty data folder, and when no client has come", func(ctx SpecContext) {
 		Expect(run(ctx, "trace", "no-such-id")).
 			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
 		Expect(run(ctx, "trace", "one", "two")).
@@ -207,5 +190,8 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
 		Expect(Run(ctx, "connections", "--data", GinkgoT().TempDir())).
 			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("--data"))))
+		Expect(Run(ctx, append([]string{"connections"}, NewWorld().Kept()...)...)).
+			To(And(HaveField("Code", 0), HaveField("Out", And(ContainSubstring("No client has reached this service"),
+				ContainSubstring("certificate"), ContainSubstring("pasteport doctor")))))
 	})
 })

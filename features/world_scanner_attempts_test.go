@@ -78,105 +78,48 @@ func (s *scanner) withoutOtherClients(query []pair) []pair {
 }
 
 func (s *scanner) wellSpoken() []attempt {
-	form, bearer := pair{"Content-Type", "application/x-www-form-urlencoded"},
-		pair{"Authorization", "Bearer " + s.access}
+	bearer := pair{"Authorization", "Bearer " + s.access}
 	messages := []pair{{"Content-Type", "application/json"}, {"Accept", "application/json, text/event-stream"}}
 	modern := append(slices.Clone(messages), pair{"MCP-Protocol-Version", stateless}, pair{"Mcp-Method", "tools/list"})
-	decision := func(d, ticket string) []pair {
-		return pairsOf(url.Values{"decision": {d}, "ticket": {ticket}, "bearer_token": {s.Token}})
+	get := func(path string, headers ...pair) attempt {
+		return attempt{method: "GET", path: path, headers: headers}
 	}
+	submit := func(path string, fields url.Values, headers ...pair) attempt {
+		headers = append(headers, pair{"Content-Type", "application/x-www-form-urlencoded"})
+		return attempt{method: "POST", path: path, form: pairsOf(fields), headers: headers}
+	}
+	say := func(path, body string, headers []pair, more ...pair) attempt {
+		return attempt{method: "POST", path: path, body: body, headers: slices.Concat(headers, more)}
+	}
+	decide := func(decision string) url.Values {
+		return url.Values{"decision": {decision}, "ticket": {s.ticket}, "bearer_token": {s.Token}}
+	}
+	request := attempt{method: "GET", path: "/oauth/authorize", query: pairsOf(s.client.Request())}
+	elsewhere := say("/mcp/message", listTools, messages, bearer)
+	elsewhere.query = []pair{{"sessionid", "unknown"}}
 	return []attempt{
-		{method: "GET", path: "/oauth/authorize", query: pairsOf(s.client.Request())},
-		{method: "GET", path: "/oauth/authorize", query: pairsOf(s.client.Request())},
-		{
-			method:  "POST",
-			path:    "/oauth/authorize",
-			form:    decision("approve", s.ticket),
-			headers: []pair{form},
-		},
-		{
-			method:  "POST",
-			path:    "/oauth/authorize",
-			form:    decision("deny", s.ticket),
-			headers: []pair{form, {"Origin", s.Issuer}},
-		},
-		{method: "GET", path: "/oauth/connections"},
-		{
-			method:  "POST",
-			path:    "/oauth/connections",
-			form:    pairsOf(url.Values{"decision": {"show"}, "bearer_token": {s.Token}}),
-			headers: []pair{form},
-		},
-		{
-			method:  "POST",
-			path:    "/oauth/connections",
-			form:    pairsOf(url.Values{"decision": {"end"}, "ticket": {s.ticket}, "grant": {marker}}),
-			headers: []pair{form},
-		},
-		{
-			method:  "POST",
-			path:    "/oauth/token",
-			form:    pairsOf(s.client.Exchange(s.code)),
-			headers: []pair{form},
-		},
-		{
-			method:  "POST",
-			path:    "/oauth/token",
-			form:    pairsOf(s.client.Refresh(s.refreshable.Refresh)),
-			headers: []pair{form},
-		},
-		{
-			method:  "POST",
-			path:    "/oauth/revoke",
-			form:    pairsOf(url.Values{"token": {s.revocable.Access}, "client_id": {s.client.ID}}),
-			headers: []pair{form},
-		},
-		{method: "GET", path: one(s.chance,
-			[]string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/mcp",
-				"/.well-known/oauth-protected-resource", "/.well-known/openid-configuration"})},
-		{
-			method:  "POST",
-			path:    "/mcp",
-			body:    listTools,
-			headers: append(modern, bearer),
-		},
-		{
-			method:  "POST",
-			path:    "/mcp",
-			body:    listTools,
-			headers: modern,
-		},
-		{
-			method: "POST",
-			path:   "/mcp",
-			body: strings.Replace(listTools, `{"_meta"`,
-				`{"name":"create_article","arguments":{"title":"t","body":"b"},"_meta"`, 1),
-			headers: append(modern, bearer),
-		},
-		{
-			method:  "POST",
-			path:    "/mcp",
-			body:    initializing,
-			headers: append(messages, bearer),
-		},
-		{method: "GET", path: "/mcp", headers: []pair{{"Accept", "text/event-stream"}, bearer}},
+		request, request,
+		submit("/oauth/authorize", decide("approve")),
+		submit("/oauth/authorize", decide("deny"), pair{"Origin", s.Issuer}),
+		get("/oauth/connections"),
+		submit("/oauth/connections", url.Values{"decision": {"show"}, "bearer_token": {s.Token}}),
+		submit("/oauth/connections", url.Values{"decision": {"end"}, "ticket": {s.ticket}, "grant": {marker}}),
+		submit("/oauth/token", s.client.Exchange(s.code)),
+		submit("/oauth/token", s.client.Refresh(s.refreshable.Refresh)),
+		submit("/oauth/revoke", url.Values{"token": {s.revocable.Access}, "client_id": {s.client.ID}}),
+		get(one(s.chance, []string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/mcp",
+			"/.well-known/oauth-protected-resource", "/.well-known/openid-configuration"})),
+		say("/mcp", listTools, modern, bearer),
+		say("/mcp", listTools, modern),
+		say("/mcp", strings.Replace(listTools, `{"_meta"`,
+			`{"name":"create_article","arguments":{"title":"t","body":"b"},"_meta"`, 1), modern, bearer),
+		say("/mcp", initializing, messages, bearer),
+		get("/mcp", pair{"Accept", "text/event-stream"}, bearer),
 		{method: "DELETE", path: "/mcp", headers: []pair{{"Mcp-Session-Id", "unknown"}, bearer}},
-		{
-			method:  "POST",
-			path:    "/mcp/message",
-			query:   []pair{{"sessionid", "unknown"}},
-			body:    listTools,
-			headers: append(messages, bearer),
-		},
-		{
-			method:  "POST",
-			path:    "/mcp/message",
-			body:    listTools,
-			headers: messages,
-		},
-		{method: "GET", path: one(s.chance,
-			[]string{"/", "/oauth/register", "/oauth/authorize/", "//evil.example/oauth/authorize", "/oauth/../mcp",
-				"/%2e%2e/%00", "/mcp/%2f", "/" + url.PathEscape(marker), "http://evil.example/mcp"})},
+		elsewhere,
+		say("/mcp/message", listTools, messages),
+		get(one(s.chance, []string{"/", "/oauth/register", "/oauth/authorize/", "//evil.example/oauth/authorize",
+			"/oauth/../mcp", "/%2e%2e/%00", "/mcp/%2f", "/" + url.PathEscape(marker), "http://evil.example/mcp"})),
 	}
 }
 

@@ -83,4 +83,28 @@ func (o *Operated) Discover(ctx context.Context) {
 	Get(ctx, o.Issuer+"/.well-known/oauth-authorization-server")
 }
 
+// Story is the trace of a connection as the operator sees it.
+type Story struct{ Path, State, Says string }
+
+// Stories returns all connections of the world, newest first.
+func (w *World) Stories(ctx context.Context) []Story {
+	GinkgoHelper()
+	connections, err := w.service.Authz.Trace(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	stories := make([]Story, 0, len(connections))
+	for _, connection := range connections {
+		var path []string
+		for _, step := range connection.Steps {
+			name := string(step.Kind)
+			if step.Outcome != "ok" {
+				name += ":" + string(step.Outcome)
+			}
+			path = append(path, name)
+		}
+		stories = append(stories,
+			Story{strings.Join(path, " "), string(connection.State), connection.Verdict + " " + connection.Hint})
+	}
+	return stories
+}
+
 const wholeWay = "authorize client_metadata page token_judged code_issued exchange call"
