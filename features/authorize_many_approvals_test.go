@@ -30,7 +30,8 @@ func (t *tally) count(answer Response) {
 }
 
 // approveAll lets each person connect a client again and again.
-func (c *Client) approveAll(ctx context.Context, all int, tokenOf func(person int) string) (approved, exchanged *tally) {
+func (c *Client) approveAll(
+	ctx context.Context, all int, tokenOf func(person int) string) (approved, exchanged *tally) {
 	approved, exchanged = &tally{answers: map[int]int{}}, &tally{answers: map[int]int{}}
 	fewAtOnce(approvers, approvers, func(person int) {
 		token, address := tokenOf(person), forwarded(fmt.Sprintf("198.51.%d.1", person))

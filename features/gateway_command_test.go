@@ -91,7 +91,8 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		for _, setting := range []string{"tool-scopes=x = mcp", "present=X-Api-Key: {token}", "tools=allow *",
 			"upstream-host=localhost:9000"} {
 			name, _, _ := strings.Cut(setting, "=")
-			Expect(Run(ctx, "config", "--dev", "--"+setting).Err).To(ContainSubstring("--" + name + " is set, but upstream is not"))
+			Expect(Run(ctx, "config", "--dev", "--"+setting).Err).
+				To(ContainSubstring("--" + name + " is set, but upstream is not"))
 		}
 		write("pasteport.yaml", "fields: [{name: token, label: Key}]\n")
 		Expect(Run(ctx, "config", "--dev").Err).

@@ -23,7 +23,8 @@ var _ = Describe("Listening on localhost in development", Label("configuration",
 	It("publishes localhost with the port that it got", func(ctx SpecContext) {
 		clients, dir := NewClientSite(), GinkgoT().TempDir()
 		run := BuildBinary().Run([]string{"SSL_CERT_FILE=" + clients.Certificate()},
-			"serve", "--demo-token", editorToken, "--dev", "--addr", "localhost:0", "--admin-addr", "off", "--data", dir)
+			"serve", "--demo-token", editorToken, "--dev", "--addr", "localhost:0", "--admin-addr", "off",
+			"--data", dir)
 		Eventually(run.Out).WithTimeout(patience).
 			Should(gbytes.Say(
 				`serving http://localhost:\d+ on .*\nnext: connect an MCP client to http://localhost:\d+/mcp\n`))

@@ -86,10 +86,20 @@ func (s *scanner) wellSpoken() []attempt {
 	}
 	submit := func(path string, fields url.Values, headers ...pair) attempt {
 		headers = append(headers, pair{"Content-Type", "application/x-www-form-urlencoded"})
-		return attempt{method: "POST", path: path, form: pairsOf(fields), headers: headers}
+		return attempt{
+			method:  "POST",
+			path:    path,
+			form:    pairsOf(fields),
+			headers: headers,
+		}
 	}
 	say := func(path, body string, headers []pair, more ...pair) attempt {
-		return attempt{method: "POST", path: path, body: body, headers: slices.Concat(headers, more)}
+		return attempt{
+			method:  "POST",
+			path:    path,
+			body:    body,
+			headers: slices.Concat(headers, more),
+		}
 	}
 	decide := func(decision string) url.Values {
 		return url.Values{"decision": {decision}, "ticket": {s.ticket}, "bearer_token": {s.Token}}
@@ -107,8 +117,8 @@ func (s *scanner) wellSpoken() []attempt {
 		submit("/oauth/token", s.client.Exchange(s.code)),
 		submit("/oauth/token", s.client.Refresh(s.refreshable.Refresh)),
 		submit("/oauth/revoke", url.Values{"token": {s.revocable.Access}, "client_id": {s.client.ID}}),
-		get(one(s.chance, []string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/mcp",
-			"/.well-known/oauth-protected-resource", "/.well-known/openid-configuration"})),
+		get(one(s.chance, []string{"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration",
+			"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"})),
 		say("/mcp", listTools, modern, bearer),
 		say("/mcp", listTools, modern),
 		say("/mcp", strings.Replace(listTools, `{"_meta"`,
