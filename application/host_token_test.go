@@ -154,27 +154,6 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			Expect(host.Reveal()).To(Equal("host-token"))
 		})
 
-	It("ends the grant when the site does not know the host token any more", Label("U8", "I12"), func(ctx SpecContext) {
-		var told []string
-		server.OnGrantEnded(func(grant string) { told = append(told, grant) })
-		tokens := server.connect(ctx, "mcp offline_access")
-		caller, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
-		Expect(err).NotTo(HaveOccurred())
-		server.answering(func(context.Context, string) (oauth.Principal, error) {
-			return oauth.Principal{}, oauth.ErrUnknownBearer
-		})
-		for range 2 {
-			refusedAs(oauth.InvalidToken,
-				server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
-		}
-		Expect(told).To(Equal([]string{caller.Grant}))
-		_, _, err = server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
-		refusedAs(oauth.InvalidToken, err)
-		Expect(err).To(MatchError(ContainSubstring(string(oauth.EndedByHostToken))))
-		_, err = server.refresh(ctx, tokens.Refresh)
-		refusedAs(oauth.InvalidGrant, err)
-	})
-
 	It("ends nothing for a token that belongs to no grant", Label("U8"), func(ctx SpecContext) {
 		stray, err := oauth.NewSecret(oauth.AccessTokenSecret, strings.Repeat("0", 32), 1, oauth.Entropy{},
 			server.settings.Keys)
@@ -250,18 +229,4 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 		Entry("its grants end again and again", 9, true, 2, false),
 		Entry("grants of another token end", 9, false, 1, true),
 	)
-
-	It("ends nothing during an outage of the verifier", Label("U8", "B9"), func(ctx SpecContext) {
-		tokens := server.connect(ctx, "mcp offline_access")
-		server.answering(func(context.Context, string) (oauth.Principal, error) {
-			return oauth.Principal{}, oauth.VerifierUnavailable("it is away")
-		})
-		refusedAs(oauth.HostTokenNotVerifiable,
-			server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
-		server.answering(func(context.Context, string) (oauth.Principal, error) {
-			return oauth.Principal{Subject: "ada"}, nil
-		})
-		_, err := server.refresh(ctx, tokens.Refresh)
-		Expect(err).NotTo(HaveOccurred(), "the grant is alive")
-	})
 })

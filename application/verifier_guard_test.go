@@ -40,13 +40,6 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 	host, hostErr := oauth.ParseHostToken("host-token")
 	BeforeEach(func() { Expect(hostErr).NotTo(HaveOccurred()) })
 
-	It("returns the principal", func(ctx SpecContext) {
-		verifier := newGuard(site(func(_ context.Context, token string) (oauth.Principal, error) {
-			return oauth.Principal{Subject: "of " + token[:4]}, nil
-		}))
-		Expect(verifier.verify(ctx, host, func() {})).To(Equal(oauth.Principal{Subject: "of host"}))
-	})
-
 	DescribeTable("describes the mistake of a verifier that",
 		Label("H3", "B24"), func(ctx SpecContext, expected oauth.Kind, said string, answer site) {
 			_, err := newGuard(answer).verify(ctx, host, func() {})

@@ -71,16 +71,6 @@ func TestSessionOutlivesAccessToken(t *testing.T) {
 	}
 }
 
-func TestExpireBeforeFirstSession(t *testing.T) {
-	t.Parallel()
-	site, _ := open(t, libraryConfig())
-	ada := site.Connect("ada-token")
-	ada.Expire()
-	expectRefusal(t, callTool(t, ada, "read"), http.StatusUnauthorized, "invalid_token", "")
-	ada.Refresh()
-	check(t, callTool(t, ada, "read"))
-}
-
 func TestRefusedSession(t *testing.T) {
 	t.Parallel()
 	site, _ := open(t, libraryConfig())
@@ -160,27 +150,4 @@ func TestEndIsOfOneConnection(t *testing.T) {
 	one.End()
 	expectOpen(t, site, one, false)
 	expectOpen(t, site, other, true)
-}
-
-func TestSiteThatEndsItsToken(t *testing.T) {
-	t.Parallel()
-	site, l := open(t, libraryConfig())
-	ada, bob := site.Connect("ada-token"), site.Connect("bob-token")
-	if ended, err := l.authz.EndGrantsOf(t.Context(), "ada-token"); err != nil || ended != 1 {
-		t.Fatalf("ended %d grants, %v", ended, err)
-	}
-	expectOpen(t, site, ada, false)
-	expectOpen(t, site, bob, true)
-}
-
-func TestSiteThatForgetsItsToken(t *testing.T) {
-	t.Parallel()
-	config := libraryConfig()
-	known := members{"ada-token": {Subject: "ada"}}
-	config.Verifier = known
-	site, _ := open(t, config)
-	ada := site.Connect("ada-token")
-	delete(known, "ada-token")
-	expectRefusal(t, ada.TryRefresh(), http.StatusBadRequest, "invalid_grant", "")
-	expectOpen(t, site, ada, false)
 }

@@ -295,12 +295,4 @@ var _ = Describe("Connecting to the site", func() {
 		Expect(err).To(beUnavailable("it did not answer in time"))
 		Expect(NewEndpoint(s.URL, s.transport()).client.Timeout).To(BeNumerically("<", 5*time.Second))
 	})
-
-	It("uses http on loopback", func(ctx SpecContext) {
-		plain := httptest.NewServer(s.answer)
-		DeferCleanup(plain.Close)
-		Expect(NewEndpoint(plain.URL,
-			Transport{Logger: slog.New(slog.DiscardHandler)}).
-			VerifyBearer(ctx, token)).To(Equal(oauth.Principal{}))
-	})
 })

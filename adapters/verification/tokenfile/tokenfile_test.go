@@ -130,14 +130,6 @@ var _ = Describe("Reading a token file", func() {
 		Entry("an escape sequence in a scope", oauth.Principal{Scopes: []string{"\x1b[31m"}}),
 	)
 
-	It("makes no line for a token of the file", func() {
-		path := written("#" + lineFor("", alpha, ada) + lineFor("", alpha, ada) + " " + lineFor("", beta, ada))
-		for token, line := range map[string]string{alpha: "line 2 ", beta: "line 3 "} {
-			_, err := NewLine(path, token, oauth.Principal{})
-			Expect(err).To(MatchError(ContainSubstring(line)))
-		}
-	})
-
 	It("makes no line for a file with a mistake", func() {
 		_, err := NewLine(written("role=editor\n"), alpha, ada)
 		Expect(err).To(MatchError(ContainSubstring("line 1")))
