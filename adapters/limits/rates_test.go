@@ -12,20 +12,6 @@ import (
 )
 
 var _ = Describe("Limiting unknown tokens", Label("D31"), func() {
-	It("makes an address wait after too many in a minute, and no other", func() {
-		limit, address, other := NewRates(), requesterAt("203.0.113.7"), requesterAt("203.0.113.8")
-		for range oauth.UnknownTokensPerMinute {
-			Expect(limit.Take(noon, address.UnknownToken()...)).To(BeZero())
-		}
-		Expect(limit.Take(noon.Add(time.Second/4), address.UnknownToken()...)).To(Equal(3 * time.Second / 4))
-		Expect(limit.Take(noon, other.UnknownToken()...)).To(BeZero())
-		Expect(limit.Take(noon.Add(time.Second), address.UnknownToken()...)).To(BeZero())
-		Expect(limit.Take(noon.Add(time.Second), address.UnknownToken()...)).To(Equal(time.Second))
-		for range 2 * oauth.UnknownTokensPerMinute {
-			Expect(limit.Take(noon, oauth.Requester{}.UnknownToken()...)).To(BeZero())
-		}
-	})
-
 	It("starts again when the clock is set back", Label("I23"), func() {
 		limit, one := NewRates(), oauth.Rate{Of: "a", Events: 1, PerMinute: 1}
 		Expect(limit.Take(noon, one)).To(BeZero())
@@ -55,20 +41,6 @@ var _ = Describe("Limiting registrations", Label("L10"), func() {
 			Expect(limit.Take(noon, oauth.Requester{}.Registration()...)).To(BeZero())
 		}
 		Expect(limit.Take(noon, requesterAt("198.51.100.1").Registration()...)).To(Equal(10 * time.Millisecond))
-	})
-
-	It("allows five times as many to each larger network", func() {
-		limit := NewRates()
-		taken := 0
-		for n := range 0x1000 { // a /48
-			address := requesterAt(fmt.Sprintf("2001:db8:0:%x::1", n))
-			for range oauth.AddressRegistrationsPerMinute {
-				if limit.Take(noon, address.Registration()...) == 0 {
-					taken++
-				}
-			}
-		}
-		Expect(taken).To(Equal(25 * oauth.AddressRegistrationsPerMinute))
 	})
 })
 

@@ -19,23 +19,6 @@ var _ = Describe("Too many sessions", Label("G20"), func() {
 		return s.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, token)...).StatusCode
 	}
 
-	It("end no session with a call under way while another one is idle", func(ctx SpecContext) {
-		s := openSite(limits(10, 2))
-		busy := s.session(ctx, alice)
-		held := make(chan answer, 1)
-		go func() {
-			defer GinkgoRecover()
-			held <- s.send(ctx, http.MethodPost, "/mcp", call(2, "hold"), in(busy, alice)...)
-		}()
-		Eventually(s.holds).Should(Receive())
-		idle := s.session(ctx, alice)
-		s.session(ctx, alice)
-		Expect(use(ctx, s, busy, alice)).To(Equal(http.StatusOK))
-		Expect(use(ctx, s, idle, alice)).To(Equal(http.StatusNotFound))
-		s.mcp.CloseGrant("A")
-		Eventually(held).Should(Receive())
-	})
-
 	It("end streams of HTTP+SSE too", func(ctx SpecContext) {
 		s := openSite(limits(10, 1))
 		stream := long["HTTP+SSE"](ctx, s)

@@ -2,7 +2,6 @@ package response
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,17 +15,6 @@ import (
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-// relayIn opens a stream of the person.
-func relayIn(g *Registry, person string) *Writer {
-	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
-	s, _ := g.NewWriter(httptest.NewRecorder(), r, r.Context())
-	s.Identify(&Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}, Token: "t"})
-	s.Begin(message.ID{}, true)
-	s.LimitStream()
-	DeferCleanup(s.Finish)
-	return s
-}
 
 // observer calls itself for each check of a token, and accepts all tokens.
 type observer func(ctx context.Context)
@@ -178,40 +166,6 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 		s.refresh()
 		Expect((<-asked).Request()).To(BeEmpty())
 	})
-
-	DescribeTable("ends the oldest stream for a new one:",
-		Label("G20"), func(limits oauth.Limits, other string, ends bool) {
-			limited := 0
-			o := Options{
-				Relays:       true,
-				StreamLimits: limits.WithDefaults(),
-				Logger:       slog.New(slog.DiscardHandler),
-				Limited: func(limit oauth.Limit, effect oauth.LimitEffect) {
-					Expect(limit).To(Equal(oauth.LimitSessions))
-					Expect(effect).To(Equal(oauth.LimitEvicted))
-					limited++
-				},
-			}
-			g := NewRegistry(o)
-			first, second := relayIn(g, "alice"), relayIn(g, other)
-			Expect(context.Cause(second.ctx)).To(Succeed())
-			if !ends {
-				Expect(context.Cause(first.ctx)).To(Succeed())
-				Expect(limited).To(BeZero())
-				return
-			}
-			Expect(context.Cause(first.ctx)).To(MatchError(ErrEvicted))
-			Expect(limited).To(Equal(1))
-			first.Finish()
-			second.Finish()
-			third := relayIn(g, "alice")
-			Expect(context.Cause(third.ctx)).To(Succeed())
-			Expect(limited).To(Equal(1))
-		},
-		Entry("of the same person, in any client", oauth.Limits{MaxSessionsPerPerson: 1}, "alice", true),
-		Entry("of another person when all streams are taken", oauth.Limits{MaxSessions: 1}, "bob", true),
-		Entry("but not of another person below the total limit", oauth.Limits{MaxSessionsPerPerson: 1}, "bob", false),
-	)
 })
 
 var _ = Describe("Limiting how long a client may take to read a response", Label("G16"), func() {

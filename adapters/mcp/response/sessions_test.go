@@ -1,7 +1,6 @@
 package response
 
 import (
-	"log/slog"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -39,41 +38,6 @@ var _ = Describe("A session that is not used", Label("G20"), func() {
 		Expect(registry.AddSession(session, &oauth.Caller{Grant: "A", Subject: "ann"})).To(BeTrue())
 		return session
 	}
-
-	It("ends after the idle timeout, but not while it has an open call or a client that listens", func() {
-		registry = NewRegistry(Options{
-			Now:         time.Now,
-			Limits:      oauth.DefaultLimits(),
-			IdleTimeout: 10 * time.Millisecond,
-		})
-		busy, attended := open("busy"), open("attended")
-		registry.BeginCall("busy")
-		leaveBusy := registry.Attend("busy")
-		leaveBusy() // the client has gone, the call has not
-		leave := registry.Attend("attended")
-		Eventually(open("idle").causes).Should(Receive(MatchError(ErrIdle)))
-		Expect(busy.causes).To(BeEmpty())
-		Expect(attended.causes).To(BeEmpty())
-		registry.EndCall("busy")
-		leave()
-		Eventually(busy.causes).Should(Receive(MatchError(ErrIdle)))
-		Eventually(attended.causes).Should(Receive(MatchError(ErrIdle)))
-	})
-
-	It("ends for a newer one before a session with an open call, and is told the limit", func() {
-		registry = NewRegistry(Options{
-			Now:    time.Now,
-			Limits: oauth.Limits{MaxSessions: 9, MaxSessionsPerPerson: 2},
-			Logger: slog.New(slog.DiscardHandler),
-		})
-		busy := open("busy")
-		registry.BeginCall("busy")
-		idle := open("idle")
-		open("new")
-		Eventually(idle.causes).
-			Should(Receive(MatchError(ContainSubstring("the limit of sessions is 2 for each person and 9 for all"))))
-		Expect(busy.causes).To(BeEmpty())
-	})
 
 	DescribeTable("is told why it ends", func(end func(), cause error) {
 		registry = NewRegistry(Options{Now: time.Now, Limits: oauth.DefaultLimits()})

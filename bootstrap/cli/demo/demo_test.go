@@ -76,32 +76,23 @@ var _ = Describe("The steps of the demo", func() {
 		return run(ctx, append([]string{"--once", "--addr", "127.0.0.1:0", "--data", dir}, more...)...)
 	}
 
-	It("run in order and create an article", func(ctx SpecContext) {
-		code, out, errOut := once(ctx)
-		Expect(errOut).To(BeEmpty())
-		Expect(code).To(Equal(0))
-		Expect(numbers(out)).To(Equal(nine), out)
-		site, err := os.ReadFile(filepath.Join(dir, "site.json"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(site)).To(ContainSubstring(`"slug": "` + found(made, []byte(out)) + `"`))
-	})
-
-	It("start with the folder of its files", func(ctx SpecContext) {
-		_, out, _ := once(ctx)
-		Expect(out).To(ContainSubstring(dir + ": site.json, oauth.db, demo.log"))
-		for _, name := range []string{"site.json", "oauth.db", "demo.log"} {
-			Expect(filepath.Join(dir, name)).To(BeARegularFile())
-		}
-	})
-
-	It("print neither the client's tokens nor its code, and no colours unless on a terminal", func(ctx SpecContext) {
-		_, out, _ := once(ctx)
-		log, err := os.ReadFile(filepath.Join(dir, "demo.log"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(log)).To(ContainSubstring("path=/oauth/token status=200"))
-		Expect(out + string(log)).NotTo(MatchRegexp(`pp[arc]_[\w-]{20,}|\x1b`))
-		Expect(string(log)).NotTo(ContainSubstring(found(token, []byte(out))))
-	})
+	It("run in order and create an article, in files whose folder and names they print, without secrets or colours",
+		func(ctx SpecContext) {
+			code, out, errOut := once(ctx)
+			Expect(errOut).To(BeEmpty())
+			Expect(code).To(Equal(0))
+			Expect(numbers(out)).To(Equal(nine), out)
+			Expect(out).To(ContainSubstring(dir + ": site.json, oauth.db, demo.log"))
+			Expect(filepath.Join(dir, "oauth.db")).To(BeARegularFile())
+			site, err := os.ReadFile(filepath.Join(dir, "site.json"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(site)).To(ContainSubstring(`"slug": "` + found(made, []byte(out)) + `"`))
+			log, err := os.ReadFile(filepath.Join(dir, "demo.log"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(log)).To(ContainSubstring("path=/oauth/token status=200"))
+			Expect(out + string(log)).NotTo(MatchRegexp(`pp[arc]_[\w-]{20,}|\x1b`))
+			Expect(string(log)).NotTo(ContainSubstring(found(token, []byte(out))))
+		})
 
 	It("run again on the same folder, with a valid token", func(ctx SpecContext) {
 		_, first, _ := once(ctx)
