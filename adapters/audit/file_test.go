@@ -190,19 +190,6 @@ var _ = Describe("An audit file", func() {
 		Expect(report.Notes).To(ConsistOf(HaveField("Text", HavePrefix("another chain begins"))))
 	})
 
-	It("continues in a new file after a rename and Reopen, and loses nothing in between", Label("V3", "V4"), func() {
-		file := opened(options)
-		file.Record(context.Background(), called(1))
-		Expect(os.Rename(path, path+".1")).To(Succeed())
-		file.Record(context.Background(), called(2))
-		Expect(file.Reopen()).To(Succeed())
-		Expect(file.Reopen()).To(Succeed())
-		file.Record(context.Background(), called(3))
-		Expect(calls(path + ".1")).To(Equal([]string{"tool-1", "tool-2"}))
-		Expect(calls(path)).To(Equal([]string{"tool-3"}))
-		Expect(verified("", path, path+".1").Problems).To(BeEmpty())
-	})
-
 	DescribeTable("goes on in the renamed file when the one at the path", Label("V4"), func(make func(name string)) {
 		file := opened(options)
 		file.Record(context.Background(), called(1))

@@ -41,12 +41,6 @@ var _ = Describe("An authorization code", func() {
 			To(And(Refused(InvalidGrant), MatchError(ErrReplayed)))
 	})
 
-	It("expires", Label("I4", "D14", "I20"), func() {
-		f := approved(settings)
-		Expect(f.redeem(noon.Add(settings.AuthCodeTTL))).To(Refused(InvalidGrant))
-		Expect(f.redeem(noon.Add(settings.AuthCodeTTL - time.Millisecond))).To(Succeed())
-	})
-
 	It("is worth nothing once it is withdrawn, and keeps no sealed host token", Label("I8", "I10", "D21"), func() {
 		f := approved(settings)
 		Expect(f.issued.End(EndedByHost, noon)).To(BeTrue())
@@ -86,28 +80,6 @@ var _ = Describe("An authorization code", func() {
 			f.issued.End(EndedByLimit, noon)
 		},
 			func(s *Settings) time.Duration { return s.AuthCodeTTL }),
-	)
-
-	DescribeTable("is not changed by a redemption that is refused", Label("I3"), func(spoil func(*Redemption)) {
-		f := approved(settings)
-		before := f.issued.Snapshot()
-		by := f.redemption()
-		spoil(&by)
-		_, _, err := f.issued.Redeem(by, settings, noon)
-		Expect(err).To(HaveOccurred())
-		Expect(f.issued.Snapshot()).To(Equal(before))
-		Expect(f.redeem(noon)).To(Succeed())
-	},
-		Entry("for its client", Label("D13"), func(by *Redemption) { by.Client = "https://other.example/c" }),
-		Entry("for its redirect", Label("D15"), func(by *Redemption) {
-			by.RedirectURI = "https://client.example/callback/"
-		}),
-		Entry("for its verifier", Label("D16"), func(by *Redemption) { by.Verifier = verifier + "x" }),
-		Entry("for its resource", Label("D17"), func(by *Redemption) {
-			by.Resources = []string{"https://cms.example/other"}
-		}),
-		Entry("for its scope", Label("D18"), func(by *Redemption) { by.Scope = "other" }),
-		Entry("for its code", func(by *Redemption) { by.Code = newSecretOf(CodeSecret, by.Code.Grant(), 0) }),
 	)
 
 	DescribeTable("gives at most what the host token may grant",

@@ -39,35 +39,26 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		Expect(allowed("cursor://a/cb2", "cursor")).To(BeFalse())
 	})
 
-	DescribeTable("refuses", func(raw string) { Expect(allowed(raw)).To(BeFalse()) },
-		Entry(nil, ""), Entry(nil, "/callback"), Entry(nil, "localhost/callback"), Entry(nil, "//localhost/callback"),
-		Entry(nil, "http://localhost/callback/"), Entry(nil, "http://localhost/Callback"),
-		Entry(nil, "http://LOCALHOST/callback"),
-		Entry(nil, "http://localhost./callback"), Entry(nil, "HTTP://localhost/callback"),
-		Entry(nil, "https://localhost/callback"),
-		Entry(nil, "http://localhost:0/callback"), Entry(nil, "http://localhost:65536/callback"),
-		Entry(nil, "http://localhost:000000080/callback"), Entry(nil, "http://localhost:/callback"),
-		Entry(nil, "http://localhost:+80/callback"), Entry(nil, "http://localhost:8x/callback"),
-		Entry(nil, "http://localhost:80:80/callback"),
-		Entry(nil, "http://u@localhost/callback"), Entry(nil, "http://u:p@127.0.0.1:9/cb"),
-		Entry(nil, "http://@localhost/callback"),
-		Entry(nil, "http://localhost/callback#"), Entry(nil, "http://localhost/callback#x"),
-		Entry(nil, "http://localhost/callback?x"),
-		Entry(nil, "http://localhost/x/../callback"), Entry(nil, "http://localhost/%63allback"),
-		Entry(nil, `http://localhost\callback`),
-		Entry(nil, "http://127.1/cb"), Entry(nil, "http://127.0.0.2/cb"), Entry(nil, "http://0x7f.1/cb"),
-		Entry(nil, "http://2130706433/cb"),
-		Entry(nil, "http://127.0.0.1.nip.io/cb"), Entry(nil, "http://localhost.evil.example/callback"),
-		Entry(nil, "http://localhost/callback "),
-		Entry(nil, "http://localhost:3000/cb"), Entry(nil, "http://[0:0:0:0:0:0:0:1]/cb"),
-		Entry(nil, "http://[::1%25lo]/cb"),
-		Entry(nil, "http://c.example/cb"), Entry(nil, "https://c.example:443/cb"), Entry(nil, "https://C.example/cb"),
-		Entry(nil, "https://c.example/cb/"),
-		Entry(nil, "https://c.example/cb?x=2"), Entry(nil, "https://c.example/cb?"),
-		Entry(nil, "https://c.example.evil/cb"), Entry(nil, "https://evil@c.example/cb"),
-		Entry(nil, "javascript:alert(1)"), Entry(nil, "data:text/html,x"), Entry(nil, "file:///etc/passwd"),
-		Entry(nil, "http://localhost/call\x00back"),
-	)
+	It("refuses", func() {
+		for _, raw := range []string{
+			"", "/callback", "localhost/callback", "//localhost/callback", "http://localhost/callback/",
+			"http://localhost/Callback", "http://LOCALHOST/callback", "http://localhost./callback",
+			"HTTP://localhost/callback", "https://localhost/callback", "http://localhost:0/callback",
+			"http://localhost:65536/callback", "http://localhost:000000080/callback", "http://localhost:/callback",
+			"http://localhost:+80/callback", "http://localhost:8x/callback", "http://localhost:80:80/callback",
+			"http://u@localhost/callback", "http://u:p@127.0.0.1:9/cb", "http://@localhost/callback",
+			"http://localhost/callback#", "http://localhost/callback#x", "http://localhost/callback?x",
+			"http://localhost/x/../callback", "http://localhost/%63allback", `http://localhost\callback`,
+			"http://127.1/cb", "http://127.0.0.2/cb", "http://0x7f.1/cb", "http://2130706433/cb",
+			"http://127.0.0.1.nip.io/cb", "http://localhost.evil.example/callback", "http://localhost/callback ",
+			"http://localhost:3000/cb", "http://[0:0:0:0:0:0:0:1]/cb", "http://[::1%25lo]/cb", "http://c.example/cb",
+			"https://c.example:443/cb", "https://C.example/cb", "https://c.example/cb/", "https://c.example/cb?x=2",
+			"https://c.example/cb?", "https://c.example.evil/cb", "https://evil@c.example/cb", "javascript:alert(1)",
+			"data:text/html,x", "file:///etc/passwd", "http://localhost/call\x00back",
+		} {
+			Expect(allowed(raw)).To(BeFalse(), raw)
+		}
+	})
 
 	DescribeTable("refuses a target that is never allowed, also when a client has published it",
 		func(raw string, schemes ...string) {
@@ -81,22 +72,6 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 		Entry(nil, "cursor://a/cb"), Entry(nil, "Cursor://a/cb", "cursor"),
 		Entry("one that is too long", "https://c.example/"+strings.Repeat("x", maxRedirectURILength)),
 	)
-	DescribeTable("lets a person copy the callback URL to another computer",
-		Label("B21"), func(redirect string, allowed bool) {
-			request := &AuthorizationRequest{redirect: RedirectURI{redirect}}
-			if allowed {
-				Expect(request.CheckCallbackCopy(new(Settings))).To(Succeed())
-			} else {
-				Expect(request.CheckCallbackCopy(new(Settings))).To(Refused(InvalidRequest))
-			}
-		},
-		Entry("of an app at 127.0.0.1", "http://127.0.0.1:4321/cb", true),
-		Entry("of an app at localhost", "http://localhost/callback", true),
-		Entry("of an app at ::1", "http://[::1]:8080/cb", true),
-		Entry("but not of a web site", "https://c.example/cb", false),
-		Entry("but not of https at localhost", "https://localhost/cb", false),
-		Entry("but not of an installed app", "cursor://localhost/cb", false),
-	)
 	It("never redirects to a script or a file, even when a setting allows the scheme", func() {
 		for _, scheme := range forbiddenSchemes {
 			_, err := ParseRedirectURI(scheme+"://a/cb", []string{scheme})
@@ -106,26 +81,27 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 })
 
 var _ = Describe("Loopback origins of web pages", Label("G1"), func() {
-	DescribeTable("are allowed", func(origin string) { Expect(IsLoopbackOrigin(origin)).To(BeTrue()) },
-		Entry(nil, "http://localhost"), Entry(nil, "http://localhost:6274"), Entry(nil, "https://127.0.0.1:65535"),
-		Entry(nil, "http://[::1]:1"), Entry(nil, "https://[::1]"),
-	)
-	DescribeTable("are no other texts", func(origin string) { Expect(IsLoopbackOrigin(origin)).To(BeFalse()) },
-		Entry(nil, ""), Entry(nil, "null"), Entry(nil, "loopback"), Entry(nil, "localhost"),
-		Entry(nil, "localhost:6274"), Entry(nil, "//localhost"),
-		Entry(nil, "ftp://localhost"), Entry(nil, "ws://localhost"), Entry(nil, "file://localhost"),
-		Entry(nil, "chrome-extension://localhost"), Entry(nil, "http:localhost"),
-		Entry(nil, "http://localhost/"), Entry(nil, "http://localhost:6274/x"), Entry(nil, "http://localhost?x"),
-		Entry(nil, "http://localhost#x"),
-		Entry(nil, "http://localhost:"), Entry(nil, "http://localhost:0"), Entry(nil, "http://localhost:65536"),
-		Entry(nil, "http://localhost:8x"), Entry(nil, "http://localhost:80:80"),
-		Entry(nil, "http://evil@localhost"), Entry(nil, "http://localhost@evil.example"),
-		Entry(nil, "http://localhost:80@evil.example"),
-		Entry(nil, "http://localhost.evil.example"), Entry(nil, "http://evil.example/http://localhost"),
-		Entry(nil, "http://evil.example://localhost"),
-		Entry(nil, "http://127.0.0.1.nip.io"), Entry(nil, "http://127.0.0.2"), Entry(nil, "http://127.1"),
-		Entry(nil, "http://0.0.0.0"), Entry(nil, "http://[::ffff:127.0.0.1]"),
-		Entry(nil, "http://::1"), Entry(nil, "http://localhost."), Entry(nil, "http://foo.localhost"),
-		Entry(nil, " http://localhost"), Entry(nil, "http://localhost http://evil.example"),
-	)
+	It("are allowed", func() {
+		for _, origin := range []string{
+			"http://localhost", "http://localhost:6274", "https://127.0.0.1:65535", "http://[::1]:1",
+			"https://[::1]",
+		} {
+			Expect(IsLoopbackOrigin(origin)).To(BeTrue(), origin)
+		}
+	})
+	It("are no other texts", func() {
+		for _, origin := range []string{
+			"", "null", "loopback", "localhost", "localhost:6274", "//localhost", "ftp://localhost",
+			"ws://localhost", "file://localhost", "chrome-extension://localhost", "http:localhost",
+			"http://localhost/", "http://localhost:6274/x", "http://localhost?x", "http://localhost#x",
+			"http://localhost:", "http://localhost:0", "http://localhost:65536", "http://localhost:8x",
+			"http://localhost:80:80", "http://evil@localhost", "http://localhost@evil.example",
+			"http://localhost:80@evil.example", "http://localhost.evil.example",
+			"http://evil.example/http://localhost", "http://evil.example://localhost", "http://127.0.0.1.nip.io",
+			"http://127.0.0.2", "http://127.1", "http://0.0.0.0", "http://[::ffff:127.0.0.1]", "http://::1",
+			"http://localhost.", "http://foo.localhost", " http://localhost", "http://localhost http://evil.example",
+		} {
+			Expect(IsLoopbackOrigin(origin)).To(BeFalse(), origin)
+		}
+	})
 })

@@ -22,33 +22,26 @@ var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6"
 		Entry(nil, "https://c.example/a..b/x"),
 	)
 
-	DescribeTable("refuses", func(raw string) {
-		_, err := ParseClientID(raw, rules)
-		Expect(err).To(Refused(MalformedClientID))
-	},
-		Entry(nil, ""), Entry(nil, "https://"), Entry(nil, "client"), Entry(nil, "http://c.example/x"),
-		Entry(nil, "HTTPS://c.example/x"), Entry(nil, " https://c.example/x"),
-		Entry(nil, "https://c.example"), Entry(nil, "https://c.example?x=/y"), Entry(nil, "https:///x"),
-		Entry(nil, "https://u@c.example/x"), Entry(nil, "https://@c.example/x"),
-		Entry(nil, "https://c.example/x#"), Entry(nil, "https://c.example/x#y"), Entry(nil, `https://c.example\x/y`),
-		Entry(nil, "https://c.example/ä"), Entry(nil, "https://c.example/\x7f"),
-		Entry(nil, "https://c.example/./x"), Entry(nil, "https://c.example/../x"),
-		Entry(nil, "https://c.example/a/.%2e/x"), Entry(nil, "https://c.example/%2E%2e"),
-		Entry(nil, "https://c.example/x/."),
-		Entry(nil, "https://c.example:8443/x"), Entry(nil, "https://c.example:/x"),
-		Entry(nil, "https://c.example:80/x"),
-		Entry(nil, "https://localhost/x"), Entry(nil, "https://a.localhost/x"), Entry(nil, "https://intranet/x"),
-		Entry(nil, "https://printer.local/x"), Entry(nil, "https://x.internal/x"),
-		Entry(nil, "https://r.home.arpa/x"), Entry(nil, "https://x.onion/x"), Entry(nil, "https://x.test/x"),
-		Entry(nil, "https://x.invalid/x"), Entry(nil, "https://X.TEST/x"),
-		Entry(nil, "https://127.0.0.1/x"), Entry(nil, "https://127.1/x"), Entry(nil, "https://2130706433/x"),
-		Entry(nil, "https://0x7f.1/x"), Entry(nil, "https://0x7f.0x1/x"), Entry(nil, "https://[::1]/x"),
-		Entry(nil, "https://c.example./x"), Entry(nil, "https://-c.example/x"), Entry(nil, "https://c_d.example/x"),
-		Entry(nil, "https://c..example/x"),
-		Entry(nil, "https://cms.example/x"), Entry(nil, "https://cms.example:443/x"),
-		Entry(nil, "https://CMS.example/x"), Entry(nil, "https://c.example/"+strings.Repeat("x", 2048)),
-		Entry(nil, "https://c.example/%2"), Entry(nil, `https://c.example/"%2f../x`),
-	)
+	It("refuses", func() {
+		for _, raw := range []string{
+			"", "https://", "client", "http://c.example/x", "HTTPS://c.example/x", " https://c.example/x",
+			"https://c.example", "https://c.example?x=/y", "https:///x", "https://u@c.example/x",
+			"https://@c.example/x", "https://c.example/x#", "https://c.example/x#y", `https://c.example\x/y`,
+			"https://c.example/ä", "https://c.example/\x7f", "https://c.example/./x", "https://c.example/../x",
+			"https://c.example/a/.%2e/x", "https://c.example/%2E%2e", "https://c.example/x/.",
+			"https://c.example:8443/x", "https://c.example:/x", "https://c.example:80/x", "https://localhost/x",
+			"https://a.localhost/x", "https://intranet/x", "https://printer.local/x", "https://x.internal/x",
+			"https://r.home.arpa/x", "https://x.onion/x", "https://x.test/x", "https://x.invalid/x",
+			"https://X.TEST/x", "https://127.0.0.1/x", "https://127.1/x", "https://2130706433/x", "https://0x7f.1/x",
+			"https://0x7f.0x1/x", "https://[::1]/x", "https://c.example./x", "https://-c.example/x",
+			"https://c_d.example/x", "https://c..example/x", "https://cms.example/x", "https://cms.example:443/x",
+			"https://CMS.example/x", "https://c.example/" + strings.Repeat("x", 2048), "https://c.example/%2",
+			`https://c.example/"%2f../x`,
+		} {
+			_, err := ParseClientID(raw, rules)
+			Expect(err).To(Refused(MalformedClientID), raw)
+		}
+	})
 
 	It("waives what development needs, and nothing more", Label("C49"), func() {
 		dev := ClientIDRules{AllowAnyHost: true, ForbidHost: "127.0.0.1:8080"}

@@ -99,19 +99,6 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 		Expect(stream.data()).To(ContainSubstring("the client's answer was refused"))
 	})
 
-	It("stream the messages of a running tool", func(ctx SpecContext) {
-		proceed := holder.withNumbers()
-		session := holder.session(ctx, alice)
-		answer := other.follow(ctx, http.MethodPost, "/mcp", numbers(1), in(session, alice)...)
-		Expect(answer.Header.Get("X-Accel-Buffering")).To(Equal("no"))
-		for i := range 3 {
-			Eventually(answer.lines).Should(Receive(ContainSubstring(fmt.Sprintf(`"progress":%d`, i))))
-		}
-		close(proceed)
-		Eventually(answer.lines).Should(Receive(ContainSubstring(`"text":"x"`)))
-		Eventually(answer.lines).Should(BeClosed())
-	})
-
 	It("return responses of any length", func(ctx SpecContext) {
 		close(holder.withNumbers())
 		session := holder.session(ctx, alice)
