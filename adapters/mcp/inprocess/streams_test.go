@@ -159,22 +159,6 @@ func (t *tokens) askedAtLeast(n int) bool {
 }
 
 var _ = Describe("Keeping streams open", func() {
-	It("is independent of the write timeout of the site's server", func(ctx SpecContext) {
-		s := openSite()
-		s.mcp.responses.KeepAlive = 20 * time.Millisecond
-		impatient := httptest.NewUnstartedServer(s.Config.Handler)
-		impatient.Config.WriteTimeout = 50 * time.Millisecond
-		impatient.Start()
-		DeferCleanup(impatient.Close)
-		DeferCleanup(impatient.CloseClientConnections)
-		s.URL = impatient.URL
-		stream := s.follow(ctx, http.MethodGet, "/mcp", "",
-			append(as(alice), "Accept", "text/event-stream", "Host", "cms.example")...)
-		for range 10 {
-			Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
-		}
-	})
-
 	It("checks the token often enough to notice a revocation elsewhere within a minute, with any store",
 		Label("G16", "E9"), func() {
 			Expect(openSite().mcp.responses.KeepAlive).
