@@ -115,14 +115,6 @@ func digest(i int) (digest oauth.Digest) {
 	return digest
 }
 
-// breakCommit does what SQLite refuses only at the end.
-func breakCommit(tx *gorm.DB) error {
-	return errors.Join(
-		tx.Exec("CREATE TABLE children (parent TEXT REFERENCES grants (id) DEFERRABLE INITIALLY DEFERRED)").Error,
-		tx.Exec("INSERT INTO children VALUES ('missing')").Error,
-	)
-}
-
 func ended(ctx context.Context, s *Store, id string) bool {
 	GinkgoHelper()
 	found, err := storespec.On(s).Grant(ctx, id)
