@@ -127,19 +127,6 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 		Expect(tokens.Lifetime).To(Equal(56 * time.Minute))
 	})
 
-	DescribeTable("after the answer was lost", func(after time.Duration) {
-		r.rotate(time.Second)
-		tokens, err := r.present(0, after)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(tokens.Refresh.Reveal()).To(Equal(r.newest().Refresh.Reveal()))
-		r.call(tokens.Access)
-		r.rotate(time.Second)
-	},
-		Entry("returns the newest tokens 68 seconds later", 68*time.Second),
-		Entry("returns another access token an hour later, because the first has expired", time.Hour),
-		Entry("returns the newest refresh token a week later", 7*24*time.Hour),
-	)
-
 	DescribeTable("that one process of a client comes for late, serves the others", func(inUse func(*Tokens)) {
 		r.rotate(time.Second)
 		tokens, err := r.present(0, time.Hour)
@@ -272,11 +259,6 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 		_, err := r.present(0, time.Second)
 		expectReuse(err)
 		Expect(r.grant.Snapshot().Rotations).To(BeNil())
-	})
-
-	It("revokes the grant as the newest one does", Label("E6"), func() {
-		r.rotate(time.Hour)
-		Expect(r.grant.Revoke(r.issued[0].Refresh, clientURL, r.now)).To(BeTrue())
 	})
 })
 
