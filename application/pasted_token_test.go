@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -70,28 +69,6 @@ var _ = Describe("Verifying pasted tokens", Label("B20"), func() {
 		GinkgoHelper()
 		Eventually(checking.Load).WithContext(ctx).Should(BeEquivalentTo(tokens))
 	}
-
-	It("leaves a quarter of the calls to refreshes", Label("J7"), NodeTimeout(20*time.Second), func(ctx SpecContext) {
-		var answers []chan error
-		for i := range 5 {
-			answers = append(answers, paste(ctx, fmt.Sprint("token ", i), fmt.Sprintf("203.0.%d.7", i)))
-		}
-		beginChecking(ctx, 3)
-		refreshed := make(chan error, 1)
-		go func() {
-			host, err := oauth.ParseHostToken("of a grant")
-			if err == nil {
-				_, err = server.guard.verify(ctx, host, func() {})
-			}
-			refreshed <- err
-		}()
-		beginChecking(ctx, 4)
-		release()
-		Eventually(refreshed).WithContext(ctx).Should(Receive(Succeed()))
-		for _, answer := range answers {
-			Eventually(answer).WithContext(ctx).Should(Receive(Succeed()))
-		}
-	})
 
 	It("finishes a verification when the client hangs up, and repeats its result",
 		Label("B6"), NodeTimeout(20*time.Second), func(ctx SpecContext) {

@@ -62,35 +62,6 @@ var _ = Describe("The authorizations of a host token", func() {
 			code("new", 3)),
 	)
 
-	It("are shown while they are active, oldest first", func() {
-		all := of(code("b", 1), grant("c", 2, overdue), grant("a", 0, used(5)))
-		shown := all.Connections(new(Settings), later)
-		Expect(shown).To(HaveLen(2))
-		Expect(shown[0]).
-			To(And(HaveField("ID", "a"), HaveField("Waiting", false), HaveField("EndsBy", noon.Add(24*time.Hour))))
-		Expect(shown[1]).
-			To(And(HaveField("ID", "b"), HaveField("Waiting", true), HaveField("EndsBy", noon.Add(time.Hour))))
-	})
-
-	It("tell their latest end, which no refresh moves", Label("J18"), func() {
-		lasting := func(scopes ...string) func(*GrantSnapshot) {
-			return func(s *GrantSnapshot) {
-				s.Scopes, s.AbsoluteEnd = NewScopes(scopes...).String(), noon.Add(90*24*time.Hour)
-			}
-		}
-		for _, one := range []struct {
-			authorization Authorization
-			latest        time.Time
-		}{
-			{grant("a", 0, lasting("mcp", "offline_access")), noon.Add(90 * 24 * time.Hour)},
-			{grant("b", 0, lasting("mcp")), noon.Add(24 * time.Hour)},
-			{code("c", 0), time.Time{}},
-		} {
-			shown, _ := one.authorization.Connection(later)
-			Expect(shown.EndsAtLatest).To(Equal(one.latest), shown.ID)
-		}
-	})
-
 	It("end together, and those that were active are reported", Label("J10"), func() {
 		all := of(code("a", 0), grant("b", 0), grant("c", 0, overdue), grant("d", 0))
 		Expect(all.End(func(id string) bool { return id != "d" }, EndedByHost, later)).To(ConsistOf("a", "b"))

@@ -46,22 +46,6 @@ var _ = Describe("The tools that a client got first", func() {
 		Expect(RestoreToolPins("damaged").Permits()("read")).To(BeFalse())
 	})
 
-	It("may come on several pages", Label("G23"), func() {
-		first := ToolPins{}.After(ToolList{Tools: []Tool{tool("a", "a")}, More: true})
-		Expect(first.Permits()("b")).To(BeTrue())
-		all := first.After(ToolList{Tools: []Tool{tool("b", "b")}})
-		Expect(all.Permits()("b")).To(BeTrue())
-		later := all.After(ToolList{Tools: []Tool{tool("c", "c")}, More: true})
-		Expect(later.Changes()).To(Equal(ToolChanges{New: []string{"c"}}), "no page tells what has gone")
-	})
-
-	It("differ when a name is listed twice", Label("G23"), func() {
-		twice := []Tool{tool("read", "reads"), tool("read", "reads and tells")}
-		Expect(approved.After(ToolList{Tools: twice}).Permits()("read")).To(BeFalse())
-		Expect(after(twice...).After(ToolList{Tools: twice[1:]}).Permits()("read")).To(BeFalse())
-		Expect(after(twice...).After(ToolList{Tools: twice}).Permits()("read")).To(BeTrue())
-	})
-
 	It("take less than 50 MiB for 2,000 people with the same 900 tools", Label("H4"), func() {
 		var many []Tool
 		for i := range 900 {
