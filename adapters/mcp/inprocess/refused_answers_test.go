@@ -83,3 +83,22 @@ var _ = Describe("A tool that waits for a response", Label("G18"), func() {
 		Expect(result).To(ContainSubstring("cut \ufffd"))
 	})
 })
+
+var _ = Describe("Unusual Unicode", Label("U11"), func() {
+	It("reaches a tool of the SDK", func(ctx SpecContext) {
+		s := openSite()
+		var got string
+		s.sdk.AddTool(&sdk.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				got = string(r.Params.Arguments)
+				return text(""), nil
+			})
+		for _, arguments := range []string{`{"x":"cut \ud83d"}`, `{"\ud83d":1}`, `{"x":"a\u0000b"}`,
+			"{\"x\":\"\uffff\ufeff\"}"} {
+			answer := s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"echo","arguments":`+arguments),
+				modernHeaders(alice, "tools/call", "echo")...)
+			Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.body)
+			Expect(got).To(Equal(arguments))
+		}
+	})
+})
