@@ -107,7 +107,16 @@ func (c Config) Check(addresses ...Address) error {
 	}
 	hasURL := !slices.ContainsFunc(addresses, Address.IsProgram) ||
 		slices.ContainsFunc(addresses, func(a Address) bool { return !a.IsProgram() })
-	mistakes = append(mistakes, c.checkCredential(hasURL), c.checkLimits())
+	check := func(name string, value any, isIn bool, allowed string) {
+		if !isIn {
+			mistakes = append(mistakes, oauth.NewMistake(name, "is %v: choose %s", value, allowed))
+		}
+	}
+	mistakes = append(mistakes, c.checkCredential(hasURL))
+	check("Patience", c.Patience, c.Patience >= time.Second && c.Patience <= time.Hour, "1s to 1h")
+	check("MaxProcesses", c.MaxProcesses, c.MaxProcesses >= 1, "1 or more")
+	check("IdleTimeout", c.IdleTimeout, c.IdleTimeout >= time.Second, "1s or more")
+	check("Memory", c.Memory, c.Memory >= 32<<20, "33554432 bytes or more")
 	if hasURL {
 		mistakes = append(mistakes, c.checkHTTP())
 	}
@@ -130,20 +139,6 @@ func (c Config) checkCredential(sendsHeaders bool) error {
 			"others may know", minSigningSecret)
 	}
 	return nil
-}
-
-func (c Config) checkLimits() error {
-	check := func(name string, value any, isIn bool, allowed string) error {
-		if isIn {
-			return nil
-		}
-		return oauth.NewMistake(name, "is %v: choose %s", value, allowed)
-	}
-	return errors.Join(
-		check("Patience", c.Patience, c.Patience >= time.Second && c.Patience <= time.Hour, "1s to 1h"),
-		check("MaxProcesses", c.MaxProcesses, c.MaxProcesses >= 1, "1 or more"),
-		check("IdleTimeout", c.IdleTimeout, c.IdleTimeout >= time.Second, "1s or more"),
-		check("Memory", c.Memory, c.Memory >= 32<<20, "33554432 bytes or more"))
 }
 
 // checkHTTP reports the mistakes of the options that only requests have.

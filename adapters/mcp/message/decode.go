@@ -46,6 +46,16 @@ func Decode(text []byte) (messages []Message, isBatch bool, err error) {
 	return messages, isBatch, nil
 }
 
+// DecodeOnly returns the only message in a text, the zero value for a batch and for a text that
+// Decode refuses.
+func DecodeOnly(text []byte) Message {
+	found, isBatch, err := Decode(bytes.TrimPrefix(text, ByteOrderMark))
+	if err != nil || isBatch {
+		return Message{}
+	}
+	return found[0]
+}
+
 // DecodeObject returns the members of an object as strictly as Decode, none of which may be another
 // spelling of a known name.
 func DecodeObject(text jsontext.Value, known ...string) (found Members, err error) {

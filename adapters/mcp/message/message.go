@@ -8,7 +8,6 @@
 package message
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -156,10 +155,4 @@ func ErrorFor(id ID, code int64, text string) Message {
 func ErrorResponse(id ID, failure *sdk.Error) Message {
 	body, _ := json.Marshal(failure) // strings, numbers and valid JSON always encode
 	return Message{ID: id, Error: body}
-}
-
-// IsError reports whether a text is one JSON-RPC error.
-func IsError(text []byte) bool {
-	found, isBatch, err := Decode(bytes.TrimPrefix(text, ByteOrderMark))
-	return err == nil && !isBatch && found[0].Error != nil
 }

@@ -4,7 +4,6 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -85,17 +84,8 @@ func (a answer) isSuccess() bool { return a.status >= 200 && a.status < 300 }
 
 func (a answer) isEventStream() bool { return a.isSuccess() && a.isStream }
 
-// response returns the JSON-RPC response in the body, the zero value for none.
-func (a answer) response() message.Message {
-	found, isBatch, err := message.Decode(bytes.TrimPrefix(a.body, message.ByteOrderMark))
-	if err != nil || isBatch {
-		return message.Message{}
-	}
-	return found[0]
-}
-
 func (a answer) isResult() bool {
-	return a.isEventStream() || a.isSuccess() && a.response().Result.Kind() == '{'
+	return a.isEventStream() || a.isSuccess() && message.DecodeOnly(a.body).Result.Kind() == '{'
 }
 
 // isUnsupported reports whether a server of another revision or transport can answer like this.
@@ -105,7 +95,7 @@ func (a answer) isUnsupported() bool {
 		http.StatusUnsupportedMediaType, http.StatusNotImplemented:
 		return !outbound.RefusesHost(a.status, a.body)
 	}
-	return a.isSuccess() && a.response().Error != nil
+	return a.isSuccess() && message.DecodeOnly(a.body).Error != nil
 }
 
 func (p Probe) judge(ctx context.Context, got answer) Result {
@@ -125,7 +115,7 @@ func (p Probe) judge(ctx context.Context, got answer) Result {
 	case got.status == http.StatusTooManyRequests, got.status >= 500, got.retryAfter > 0:
 		return Result{Down, "it answered " + status, serverRemedy, got.retryAfter}
 	case got.status == http.StatusForbidden, got.status == http.StatusBadRequest,
-		got.status == http.StatusUnprocessableEntity, got.isSuccess() && got.response().Error != nil:
+		got.status == http.StatusUnprocessableEntity, got.isSuccess() && message.DecodeOnly(got.body).Error != nil:
 		if p.send(ctx, initialize, secret.Credentials{}).status == http.StatusUnauthorized {
 			return Result{State: Refuses, Cause: "reachable, refuses unknown keys"}
 		}

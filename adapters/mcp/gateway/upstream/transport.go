@@ -192,7 +192,7 @@ func isJSONRPCError(answer *http.Response) bool {
 		return false
 	}
 	body, complete := peek(answer)
-	return complete && message.IsError(body)
+	return complete && message.DecodeOnly(body).Error != nil
 }
 
 // refusesHost reports whether the upstream refused the Host header. It reads the body of a 403
