@@ -105,8 +105,7 @@ func (c Config) Check(addresses ...Address) error {
 			mistakes = append(mistakes, oauth.NewMistake("upstream", ": %w", err))
 		}
 	}
-	hasURL := !slices.ContainsFunc(addresses, Address.IsProgram) ||
-		slices.ContainsFunc(addresses, func(a Address) bool { return !a.IsProgram() })
+	hasURL := len(addresses) == 0 || slices.ContainsFunc(addresses, func(a Address) bool { return !a.IsProgram() })
 	check := func(name string, value any, isIn bool, allowed string) {
 		if !isIn {
 			mistakes = append(mistakes, oauth.NewMistake(name, "is %v: choose %s", value, allowed))

@@ -199,8 +199,7 @@ func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, o
 	}
 	request.Header.Set(message.SessionHeader, session)
 	for _, cookie := range opened.Cookies() { // by which a balancer finds the session
-		//nolint:gosec // a request has no attributes
-		request.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value, Quoted: cookie.Quoted})
+		request.AddCookie(cookie)
 	}
 	if ended, err := p.Client.Do(request); err == nil {
 		_ = ended.Body.Close()

@@ -45,8 +45,7 @@ func (c *cookies) addTo(request *http.Request, key string) {
 	own := request.Cookies()
 	for _, kept := range jar.Cookies(c.of) {
 		if !slices.ContainsFunc(own, func(o *http.Cookie) bool { return o.Name == kept.Name }) {
-			//nolint:gosec // a request has no attributes
-			request.AddCookie(&http.Cookie{Name: kept.Name, Value: kept.Value, Quoted: kept.Quoted})
+			request.AddCookie(kept)
 		}
 	}
 }
