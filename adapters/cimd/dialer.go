@@ -39,19 +39,6 @@ func newTransport(o Config, l limits) *http.Transport {
 	return transport
 }
 
-// newRoundTripper returns a transport for https. In development it also has one for http, which
-// connects to loopback only and uses no proxy.
-func newRoundTripper(o Config, l limits) http.RoundTripper {
-	secure := newTransport(o, l)
-	if o.AllowLoopback {
-		o.Proxy = nil
-		plain := newTransport(o, l)
-		plain.DialContext = (&net.Dialer{Timeout: l.dial, Control: onlyLoopback, Resolver: o.Resolver}).DialContext
-		secure.RegisterProtocol("http", plain)
-	}
-	return secure
-}
-
 // onlyLoopback is a net.Dialer's Control hook.
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	if target, _ := netip.ParseAddrPort(address); !target.Addr().Unmap().IsLoopback() {

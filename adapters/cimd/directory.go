@@ -92,10 +92,18 @@ func New(o Config) *Directory { return newDirectory(o, defaultLimits) }
 
 func newDirectory(o Config, l limits) *Directory {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	transport := newTransport(o, l)
+	if o.AllowLoopback { // in development, http connects to loopback only and uses no proxy
+		direct := o
+		direct.Proxy = nil
+		plain := newTransport(direct, l)
+		plain.DialContext = (&net.Dialer{Timeout: l.dial, Control: onlyLoopback, Resolver: o.Resolver}).DialContext
+		transport.RegisterProtocol("http", plain)
+	}
 	d := &Directory{
 		options:   o,
 		limits:    l,
-		transport: newRoundTripper(o, l),
+		transport: transport,
 		slots:     semaphore.NewWeighted(l.slots),
 		answered:  func(*http.Response) {},
 	}

@@ -23,25 +23,6 @@ import (
 // caller.
 const private = "private"
 
-// check checks a request, for all transports of the SDK.
-func (s *Server) check(caller oauth.Caller, method string, req sdk.Request) error {
-	names, err := namesIn(method, req.GetParams())
-	if err != nil {
-		return err
-	}
-	if unknown := s.FindUnknown(caller, names, rpc.CodeInvalidParams); unknown != nil {
-		return &policyError{"U26", unknown}
-	}
-	var arguments []byte
-	if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
-		arguments = call.Arguments
-	}
-	if _, lacking := s.MissingScopes(caller, names.Tools, arguments); lacking {
-		return &policyError{"G10", &rpc.Error{Code: message.CodeRefused, Message: "insufficient scope"}}
-	}
-	return nil
-}
-
 // namesIn returns what the params of a request name.
 func namesIn(method string, params sdk.Params) (message.Names, error) {
 	switch params := params.(type) {
@@ -111,8 +92,19 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, err
 			}
 		}
-		if err := s.check(caller, method, req); err != nil {
+		names, err := namesIn(method, req.GetParams())
+		if err != nil {
 			return nil, err
+		}
+		if unknown := s.FindUnknown(caller, names, rpc.CodeInvalidParams); unknown != nil {
+			return nil, &policyError{"U26", unknown}
+		}
+		var arguments []byte
+		if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
+			arguments = call.Arguments
+		}
+		if _, lacking := s.MissingScopes(caller, names.Tools, arguments); lacking {
+			return nil, &policyError{"G10", &rpc.Error{Code: message.CodeRefused, Message: "insufficient scope"}}
 		}
 		session := ""
 		if of, ok := req.GetSession().(*sdk.ServerSession); ok && of != nil {
