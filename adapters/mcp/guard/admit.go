@@ -42,7 +42,7 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 		isBrowser := r.Method == http.MethodGet && strings.HasPrefix(r.Header.Get("Accept"), "text/html")
 		if g.options.Welcome != nil && isBrowser && r.Header["Authorization"] == nil {
 			connection.From(ctx).Record(connection.Challenge) // as of any request without a token
-			c.Response().Header().Set("WWW-Authenticate", g.challenge.header(g.missing))
+			c.Response().Header().Set("WWW-Authenticate", g.challenge(g.missing))
 			return g.options.Welcome(c, g.missing.status)
 		}
 		if g.refuseQuery(ctx, out, r) || !g.guard(ctx, out, r) || g.refuseUnrecorded(out, r) {
@@ -121,7 +121,7 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b mess
 			return b, false
 		}
 		if out.HasEnded() {
-			g.challenge.refuse(out.ResponseWriter, g.invalid)
+			g.refuse(out.ResponseWriter, g.invalid)
 			return b, false
 		}
 		if b = to.Read(out, r, text); b.Refused != nil {
@@ -144,7 +144,7 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b mess
 func (g *Guard) answerEnded(out *response.Writer) {
 	switch cause := out.Unanswered(); {
 	case errors.Is(cause, response.ErrEnded):
-		g.challenge.refuse(out.ResponseWriter, g.invalid)
+		g.refuse(out.ResponseWriter, g.invalid)
 	case errors.Is(cause, response.ErrDraining):
 		response.Unavailable(out.ResponseWriter, response.ShuttingDown)
 	case errors.Is(cause, response.ErrEvicted):
@@ -201,7 +201,7 @@ func (g *Guard) refuseCaller(w http.ResponseWriter, r *http.Request, refused ref
 		"client", g.options.ClientLabel(caller.Client), "reason", refused.description, "rule", refused.rule,
 		"needed", refused.scope.String())
 	traceRefusal(r.Context(), refused)
-	g.challenge.refuse(w, refused)
+	g.refuse(w, refused)
 }
 
 // refuseChanged answers a body that names a tool which is not as it was in the first list of the

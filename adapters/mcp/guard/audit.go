@@ -96,8 +96,8 @@ func (h *httpAudit) end(ctx context.Context, b message.Body) {
 		return
 	}
 	var requests []message.Request
-	isRefused := b.Refused != nil && b.Refused.ByName
-	if len(b.Messages) > 0 && (b.Refused == nil || isRefused) {
+	refusedByName := b.Refused != nil && b.Refused.ByName
+	if len(b.Messages) > 0 && (b.Refused == nil || refusedByName) {
 		requests = b.Requests()
 	} else if status >= http.StatusBadRequest {
 		requests = make([]message.Request, 1)
@@ -113,7 +113,7 @@ func (h *httpAudit) end(ctx context.Context, b message.Body) {
 		call.Status, call.Code, call.Rule = status, h.outcome.Code, connection.From(ctx).Rule()
 		isClientError := status >= http.StatusBadRequest && status < http.StatusInternalServerError
 		switch { // a 4xx without a rule is from the MCP server elsewhere
-		case isRefused, isClientError && (call.Rule != "" || !h.out.IsRelayed()):
+		case refusedByName, isClientError && (call.Rule != "" || !h.out.IsRelayed()):
 			call.Outcome = audit.Refused
 		case h.outcome.IsError, status >= http.StatusBadRequest, h.out.IsAborted():
 			call.Outcome = audit.Failed

@@ -24,7 +24,7 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 	token, refused := g.bearer(r)
 	if refused != nil {
 		traceRefusal(r.Context(), *refused)
-		g.challenge.refuse(out, *refused)
+		g.refuse(out, *refused)
 		return false
 	}
 	identity := &response.Identity{Token: token, Resource: g.options.Resource}
@@ -52,7 +52,7 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 	case response.IsInvalidToken(err):
 		g.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)
 		recorder.Refuse(err)
-		g.challenge.refuse(out, g.invalid)
+		g.refuse(out, g.invalid)
 	case kind == oauth.TooManyGuesses:
 		g.options.Logger.InfoContext(ctx, "did not check a bearer token", "reason", err)
 		recorder.Refuse(err)
@@ -186,12 +186,10 @@ func (r refusal) with(scope oauth.Scopes) refusal {
 	return r
 }
 
-// challenger answers refused requests with a challenge that names the metadata of the resource.
-type challenger struct{ metadata string }
-
-func (c challenger) refuse(w http.ResponseWriter, r refusal) {
+// refuse answers a refused request with a challenge.
+func (g *Guard) refuse(w http.ResponseWriter, r refusal) {
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("WWW-Authenticate", c.header(r))
+	w.Header().Set("WWW-Authenticate", g.challenge(r))
 	if r.code == "" {
 		w.WriteHeader(r.status)
 		return
@@ -199,9 +197,9 @@ func (c challenger) refuse(w http.ResponseWriter, r refusal) {
 	response.WriteError(w, r.status, r.code, r.description)
 }
 
-// header returns the WWW-Authenticate header, with its parameters in a fixed order.
-func (c challenger) header(r refusal) string {
-	params := []string{`resource_metadata="` + c.metadata + `"`}
+// challenge returns the WWW-Authenticate header, with its parameters in a fixed order.
+func (g *Guard) challenge(r refusal) string {
+	params := []string{`resource_metadata="` + g.metadataURL + `"`}
 	if r.code != "" {
 		params = append(params, `error="`+r.code+`"`, `error_description="`+r.description+`"`)
 	}

@@ -24,7 +24,7 @@ func FuzzChallenge(f *testing.F) {
 			malformedCredentials}[which%4]
 		origin, path := oauth.SplitOrigin(resource)
 		answer := httptest.NewRecorder()
-		challenger{metadata: origin + wellKnown + path}.refuse(answer, refused)
+		(&Guard{metadataURL: origin + wellKnown + path}).refuse(answer, refused)
 		header := answer.Header().Values("WWW-Authenticate")
 		if len(header) != 1 || answer.Code != refused.status {
 			t.Fatalf("answered %d with %q", answer.Code, header)

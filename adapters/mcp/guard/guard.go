@@ -52,10 +52,10 @@ type Guard struct {
 	gate     gate
 	metadata *wellknown.Document
 
-	responses *response.Registry
-	challenge challenger
-	missing   refusal // for a request without a token
-	invalid   refusal // for an invalid token
+	responses   *response.Registry
+	metadataURL string  // in challenges
+	missing     refusal // for a request without a token
+	invalid     refusal // for an invalid token
 }
 
 // New returns a Guard of a Backend whose responses and sessions are in the registry. The options
@@ -66,14 +66,14 @@ func New(o Options, responses *response.Registry) *Guard {
 	}
 	origin, path := oauth.SplitOrigin(o.Resource.String())
 	return &Guard{
-		options:   o,
-		path:      path,
-		gate:      newGate(o),
-		metadata:  newMetadata(o),
-		responses: responses,
-		challenge: challenger{metadata: origin + wellKnown + path},
-		missing:   missingToken.with(o.Scopes.Defaults()),
-		invalid:   invalidToken.with(o.Scopes.Defaults()),
+		options:     o,
+		path:        path,
+		gate:        newGate(o),
+		metadata:    newMetadata(o),
+		responses:   responses,
+		metadataURL: origin + wellKnown + path,
+		missing:     missingToken.with(o.Scopes.Defaults()),
+		invalid:     invalidToken.with(o.Scopes.Defaults()),
 	}
 }
 
@@ -169,7 +169,7 @@ func (g *Guard) withSlashInChallenge(next echo.HandlerFunc) echo.HandlerFunc {
 		header := c.Response().Header()
 		c.Response().Before(func() {
 			if challenge := header.Get(name); challenge != "" {
-				header.Set(name, strings.Replace(challenge, g.challenge.metadata+`"`, g.challenge.metadata+`/"`, 1))
+				header.Set(name, strings.Replace(challenge, g.metadataURL+`"`, g.metadataURL+`/"`, 1))
 			}
 		})
 		return next(c)

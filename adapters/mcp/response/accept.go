@@ -45,13 +45,12 @@ func NotAcceptable(w http.ResponseWriter, possible string) {
 // Negotiate returns false when it has refused a client that accepts neither.
 func Negotiate(w http.ResponseWriter, r *http.Request, isBatch bool, memory message.Reservation) (
 	to http.ResponseWriter, finish func(), ok bool) {
-	streams := Accepts(r, message.EventStream)
-	if !streams && !Accepts(r, jsonType) {
+	switch {
+	case Accepts(r, message.EventStream):
+		return w, func() {}, true
+	case !Accepts(r, jsonType):
 		NotAcceptable(w, jsonType+" or "+message.EventStream)
 		return w, nil, false
-	}
-	if streams {
-		return w, func() {}, true
 	}
 	a := &jsonAnswer{ResponseWriter: w, isBatch: isBatch, memory: memory}
 	a.events.Emit = a.keep

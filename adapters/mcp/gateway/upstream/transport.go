@@ -38,11 +38,10 @@ var (
 
 // transport sends requests, unless the upstream is down, and limits the wait for a response.
 type transport struct {
-	next     http.RoundTripper
-	patience time.Duration
-	pause    time.Duration // see pause; shorter in tests
-	observe  func(gateway.Request)
-	failed   chan struct{} // receives after a failed call
+	next   http.RoundTripper
+	config gateway.Config
+	pause  time.Duration // see pause; shorter in tests
+	failed chan struct{} // receives after a failed call
 
 	mu       sync.Mutex
 	failures int // in a row
@@ -85,11 +84,10 @@ func newTransport(c gateway.Config) *transport {
 	next := c.Reach.Transport(idlePerUpstream, idleLimit)
 	next.DisableCompression = true
 	return &transport{
-		next:     next,
-		patience: c.Patience,
-		pause:    pause,
-		observe:  c.Observe,
-		failed:   make(chan struct{}, 1),
+		next:   next,
+		config: c,
+		pause:  pause,
+		failed: make(chan struct{}, 1),
 	}
 }
 
@@ -103,7 +101,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	if r.Method != http.MethodGet { // the first event of a stream may take longer
-		timer := time.AfterFunc(t.patience, func() { cancel(errTimeout) })
+		timer := time.AfterFunc(t.config.Patience, func() { cancel(errTimeout) })
 		defer timer.Stop()
 	}
 	var reused atomic.Bool
@@ -112,12 +110,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 	began := time.Now()
 	answer, err := t.next.RoundTrip(r.WithContext(traced))
-	if t.observe != nil {
+	if t.config.Observe != nil {
 		seen := gateway.Request{Method: r.Method, Took: time.Since(began)}
 		if err == nil {
 			seen.Status = answer.StatusCode
 		}
-		t.observe(seen)
+		t.config.Observe(seen)
 	}
 	if err != nil {
 		closedIdle := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken) // not an outage

@@ -121,7 +121,7 @@ var _ = Describe("An upstream that fails", Label("U10"), func() {
 	})
 
 	It("limits the wait for the response to a message, but not to a stream", func(ctx SpecContext) {
-		t.patience = time.Millisecond
+		t.config.Patience = time.Millisecond
 		t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, fmt.Errorf("cut: %w", r.Context().Err())
