@@ -18,13 +18,10 @@ import (
 // ruleNames is the rule of a refusal by a policy, in the trace and the audit.
 const ruleNames = "U26"
 
-// codeNoResource is the code for an unknown resource before message.FirstStateless.
-const codeNoResource = -32002
-
 // refuseNames returns the refusal of a body to the upstream that names what the caller may not
 // use, nil for any other message.
 func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, b message.Body) *message.Refusal {
-	code := int64(codeNoResource)
+	code := int64(-32002) // for an unknown resource before message.FirstStateless
 	if r.Header.Get(message.VersionHeader) >= message.FirstStateless {
 		code = rpc.CodeInvalidParams
 	}

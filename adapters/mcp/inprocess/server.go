@@ -28,8 +28,6 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
-const maxEventBytes = 10 << 20 // of all sessions
-
 // Options configure a Server.
 type Options struct {
 	guard.Options
@@ -64,7 +62,7 @@ func New(server *sdk.Server, o Options) *Server {
 		options:   o,
 		responses: responses,
 		mcp:       server,
-		events:    eventstore.New(maxEventBytes, responses.RemoveSession),
+		events:    eventstore.New(10<<20, responses.RemoveSession),
 	}
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{

@@ -32,9 +32,6 @@ type Names struct {
 // maxNames is the number of names in a body, because each is compared with each rule.
 const maxNames = 1000
 
-// lastBatching is the last revision of MCP with batches.
-const lastBatching = "2025-03-26"
-
 // maxDepth is deeper than any schema, and protects recursive decoders.
 const maxDepth = 64
 
@@ -60,7 +57,7 @@ func Read(header http.Header, text []byte) (b Body, err error) {
 	if b.Messages, b.IsBatch, err = Decode(text); err != nil {
 		return Body{}, err
 	}
-	if revision := header.Get(VersionHeader); b.IsBatch && revision > lastBatching {
+	if b.IsBatch && header.Get(VersionHeader) > "2025-03-26" { // the last revision with batches
 		return b, &messageError{code: sdk.CodeInvalidRequest, text: "this revision of MCP has no batches"}
 	}
 	for _, m := range b.Messages {

@@ -182,8 +182,6 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials secret.Cre
 	return request, nil
 }
 
-const endTimeout = time.Second // of the request that ends a session, for which the caller waits
-
 // endSession ends the session that a request has opened, even after ctx has ended. A server without
 // DELETE expires it itself.
 func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, opened *http.Response) {
@@ -191,7 +189,7 @@ func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, o
 	if session == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // for which the caller waits
 	defer cancel()
 	request, err := p.newRequest(ctx, request{method: http.MethodDelete}, credentials)
 	if err != nil {

@@ -92,10 +92,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	return s, nil
 }
 
-const (
-	cpuTime    = time.Hour // of a process, on Linux
-	systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-)
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // programFor returns the program with the key of a person in its environment, and a function that
 // reports whether a text contains the key.
@@ -114,7 +111,7 @@ func (u *Upstream) programFor(values credential.Values) (process.Program, func(t
 		Dir:     cmp.Or(u.address.Dir, string(filepath.Separator)), // where other users cannot place files
 		Env:     variables,
 		Memory:  u.config.Memory,
-		CPUTime: cpuTime,
+		CPUTime: time.Hour,
 	}, u.environment.Finder(values).Finds, nil
 }
 

@@ -65,8 +65,6 @@ func New(a gateway.Address, c gateway.Config, o gateway.Options, mayStart func(p
 	}
 }
 
-const maxEventBytes = 10 << 20 // of all sessions
-
 // ProcessesPerPerson returns how many of the processes one person may have.
 func ProcessesPerPerson(maxProcesses int) int { return max(1, maxProcesses/20) }
 
@@ -81,7 +79,7 @@ func (u *Upstream) SessionLimits() (oauth.Limits, time.Duration) {
 // KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it
 // once, before the first request.
 func (u *Upstream) KeepSessions(registry *response.Registry) {
-	u.registry, u.events = registry, eventstore.New(maxEventBytes, registry.RemoveSession)
+	u.registry, u.events = registry, eventstore.New(10<<20, registry.RemoveSession)
 }
 
 // Health returns an error if the program could not be started for the last session.
