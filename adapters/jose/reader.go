@@ -68,9 +68,6 @@ func (Reader) ReadAssertion(assertion string, keyOf func(oauth.KeyReference) (oa
 	}, nil
 }
 
-// minRSABits is the minimum of RFC 7518 §3.3. The library refuses keys that are too long.
-const minRSABits = 2048
-
 // verificationKey decodes a key and checks its use and alg members (RFC 7517 §4.2, §4.4).
 func verificationKey(published oauth.Key, algorithm string) (any, error) {
 	encoded, err := json.Marshal(published)
@@ -87,7 +84,7 @@ func verificationKey(published oauth.Key, algorithm string) (any, error) {
 		return nil, errors.New("the key is not a valid public key")
 	case key.Use != "" && key.Use != "sig", key.Algorithm != "" && key.Algorithm != algorithm:
 		return nil, errors.New("the key is for another use or algorithm")
-	case isRSA && public.N.BitLen() < minRSABits:
+	case isRSA && public.N.BitLen() < 2048: // RFC 7518 §3.3; the library refuses keys that are too long
 		return nil, errors.New("the key is too short")
 	}
 	return key.Key, nil

@@ -105,7 +105,14 @@ func (g *Guard) bearer(r *http.Request) (string, *refusal) {
 	}
 	switch {
 	case !isBearer && (token == "" || !g.options.HostTokens):
-		return "", g.withoutToken(r.Header)
+		at := slices.IndexFunc(keyHeaders, func(name string) bool { return r.Header[name] != nil })
+		if at < 0 || !g.options.HostTokens {
+			return "", &g.missing
+		}
+		misplaced := g.invalid
+		misplaced.rule, misplaced.description = "G22", "A key in the header "+keyHeaders[at]+
+			" does not count here: send it in the header Authorization, after the word Bearer"
+		return "", &misplaced
 	case len(token) > maxHostTokenLength:
 		return "", &g.invalid
 	case g.options.HostTokens && !oauth.IsOwnToken(token):
@@ -120,18 +127,6 @@ func (g *Guard) bearer(r *http.Request) (string, *refusal) {
 
 // keyHeaders are those in which clients of sites send keys.
 var keyHeaders = []string{"X-Api-Key", "Api-Key", "Apikey", "X-Auth-Token", "X-Access-Token", "Authorization"}
-
-// withoutToken names the header of a key that is in the wrong one.
-func (g *Guard) withoutToken(header http.Header) *refusal {
-	at := slices.IndexFunc(keyHeaders, func(name string) bool { return header[name] != nil })
-	if at < 0 || !g.options.HostTokens {
-		return &g.missing
-	}
-	misplaced := g.invalid
-	misplaced.rule, misplaced.description = "G22", "A key in the header "+keyHeaders[at]+
-		" does not count here: send it in the header Authorization, after the word Bearer"
-	return &misplaced
-}
 
 const token68 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
 

@@ -216,7 +216,8 @@ func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, pas
 		},
 		ModifyResponse: func(answer *http.Response) error {
 			if answer.Header.Get(Header) != pass.Answer {
-				return errNotAccepted
+				return errors.New("the server there does not accept the request: its clock or server secret differs, " +
+					"or it is not a replica")
 			}
 			p.outages.Delete(to)
 			answer.Header.Del(Header)
@@ -229,9 +230,6 @@ func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, pas
 	}
 	proxy.ServeHTTP(w, r)
 }
-
-var errNotAccepted = errors.New("the server there does not accept the request: its clock or server secret differs, " +
-	"or it is not a replica")
 
 // fail answers a request that another replica has not answered.
 func (p *Peers) fail(w http.ResponseWriter, r *http.Request, to string, err error) {

@@ -45,13 +45,8 @@ func (u *Upstream) Check(ctx context.Context) check.Result {
 		acceptsAny := found.State == check.Works
 		u.acceptsAny.Store(&acceptsAny)
 	}
-	return u.judge(found)
-}
-
-// judge returns what the result means for calls with the keys of people.
-func (u *Upstream) judge(found check.Result) check.Result {
 	acceptsAny := *u.acceptsAny.Load()
-	switch {
+	switch { // what it means for calls with the keys of people
 	case found.IsProblem():
 	case acceptsAny && u.config.VerifiesTokens:
 		return check.AcceptsAny

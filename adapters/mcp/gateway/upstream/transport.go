@@ -168,13 +168,12 @@ func failed(status int, text string, cause error) *gateway.Failure {
 // retryAfter returns a Retry-After that is valid (RFC 9110 §10.2.3).
 func retryAfter(header http.Header) string {
 	text := header.Get("Retry-After")
-	if _, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return text
+	_, notSeconds := strconv.ParseUint(text, 10, 31)
+	_, notDate := http.ParseTime(text)
+	if notSeconds != nil && notDate != nil {
+		return ""
 	}
-	if _, err := http.ParseTime(text); err == nil {
-		return text
-	}
-	return ""
+	return text
 }
 
 const (
