@@ -184,6 +184,27 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 				ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
 	})
 
+	It("shows that a working connection fails, that the upstream is paused, and that it works again",
+		Label("long", "U9", "U10"), func(ctx SpecContext) {
+			world := NewGateway(upstream.URL+"/mcp", ofItself())
+			access := world.NewClient().Connect(ctx).Access
+			world.Call(ctx, access)
+			upstream.Answer(failing(502, "text/plain", "bad gateway"))
+			for range 5 {
+				world.Call(ctx, access)
+			}
+			tells(ctx, world, connects+"call call:failed", "connected", "connected, but",
+				"behind this gateway has failed", "behind the gateway runs")
+			world.Call(ctx, access)
+			tells(ctx, world, connects+"call call:failed call:failed", "connected", "retry in a few seconds",
+				"five times in a row")
+			upstream.Answer(nil)
+			Eventually(func() int {
+				return world.Call(ctx, access).StatusCode
+			}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).Should(Equal(http.StatusOK))
+			tells(ctx, world, connects+"call call:failed call:failed call", "connected", "has used its token")
+		}, SpecTimeout(time.Minute))
+
 	It("names an older revision of the upstream, which is not a refusal for a client that goes on with initialize",
 		func(ctx SpecContext) {
 			world := NewGateway(upstream.URL+"/mcp", ofItself())
@@ -217,4 +238,12 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		tells(ctx, world, connects+"call:refused call:refused", "stopped", "connection does not have the session",
 			"session of another person or client")
 	})
+
+	It("explains why an upstream that accepts any token is not used as a verifier",
+		Label("U14", "B9"), func(ctx SpecContext) {
+			world := NewGateway(NewUpstream().URL + "/mcp")
+			world.NewClient().Consent(ctx).Approve(ctx, "anything")
+			tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped",
+				"it accepts any token, even a random one", "choose another verifier")
+		})
 })

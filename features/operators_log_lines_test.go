@@ -24,6 +24,12 @@ func jsonLines(text string) (lines []map[string]any) {
 	return lines
 }
 
+var _ = Describe("Starting a service", func() {
+	It("says nothing of the connections that it can hold, except at level debug", func() {
+		Expect(NewWorld().Log.String()).NotTo(MatchRegexp(`"INFO".*limiting the connections`))
+	})
+})
+
 var _ = Describe("JSON log lines", Label("operations"), func() {
 	run := func(args ...string) *gexec.Session {
 		base := []string{"--dev", "--log-format", "json", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",

@@ -156,6 +156,17 @@ var _ = Describe("TLS", Label("operations"), func() {
 		Expect(warnings()).To(HaveLen(2))
 	})
 
+	It("refuses to start with empty files", func(ctx SpecContext) {
+		files := NewCertificateFiles(1, time.Hour)
+		for _, file := range []string{files.Cert, files.Key} {
+			Expect(os.Truncate(file, 0)).To(Succeed())
+		}
+		ran := Run(ctx, "config", "--issuer", "https://cms.example.com", "--tls-cert", files.Cert,
+			"--tls-key", files.Key)
+		Expect(ran).To(And(HaveField("Code", 1),
+			HaveField("Err", ContainSubstring("both must be PEM and belong together"))))
+	})
+
 	DescribeTable("refuses to start with", func(ctx SpecContext, complaint string, flags ...string) {
 		dir := filepath.Join(GinkgoT().TempDir(), "site")
 		ran := Run(ctx, append([]string{"serve", "--issuer", "https://cms.example.com", "--addr", "127.0.0.1:0",

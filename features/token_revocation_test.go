@@ -109,4 +109,11 @@ var _ = Describe("Revoking", Label("RFC 7009", "smoke", "stores"), func() {
 		Expect(request(ctx, http.MethodGet, target, nil)).To(BeRefusedAs(405, "invalid_request"))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	})
+
+	It("lets the site end all grants of one of its tokens", Label("J1", "J10", "N12"), func(ctx SpecContext) {
+		second := world.NewClient().Connect(ctx)
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(2))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(world.Call(ctx, second.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+	})
 })
