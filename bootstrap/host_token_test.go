@@ -127,4 +127,16 @@ var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func(
 			return oauth.Principal{Subject: "too late"}, nil
 		}, 1)
 	}, SpecTimeout(time.Minute))
+
+	DescribeTable("is not needed to end grants, also while the verifier",
+		Label("J10", "N12"), func(ctx SpecContext, verify verifyFunc) {
+			tokens := tokensOf(server.exchange(server.code()))
+			site.set(verify)
+			Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
+			Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+			Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+		},
+		Entry("panics", verifyFunc(panicking)),
+		Entry("is unavailable", verifyFunc(unavailable)),
+	)
 })
