@@ -77,9 +77,9 @@ func WithAppearance(appearance Appearance) OAuthOption {
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret),
 // oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister,
-// oauth.ClientDocumentStore and connection.Log. Those of a store that is wrapped in another type
-// are lost unless the wrapper has them too. The log names those that are missing, at level info;
-// docs/embedding.md describes what each is for.
+// oauth.UseRecorder, oauth.ClientDocumentStore and connection.Log. Those of a store that is wrapped
+// in another type are lost unless the wrapper has them too. The log names those that are missing,
+// at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := choose(options)
 	config, err := withDefaults(config, store)

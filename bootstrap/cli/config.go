@@ -23,8 +23,8 @@ func newConfig(out io.Writer) *cobra.Command {
 		Long: "Print every setting with its value and source: a flag, the environment, the file or the default. " +
 			"Secrets are hidden. For MCP\n" +
 			"servers elsewhere, it also prints the document that each has to publish.\n" +
-			"The command reports all invalid settings and fails if \"pasteport serve\" would refuse them. It does " +
-			"not listen and opens no database.",
+			"The command reports all invalid settings and fails if a service would refuse them. It does not listen " +
+			"and opens no database.",
 		Example: "  pasteport config --config /etc/pasteport.yaml\n" +
 			"  pasteport config example >pasteport.yaml\n" +
 			"  pasteport config schema >pasteport.schema.json",

@@ -34,7 +34,7 @@ type Config struct {
 	Advertise       string           `set:"advertise" group:"Replicas" example:"http://10.0.1.7:8080" doc:"address of this replica for the others, http://host:port or https://host:port, in a private network; needed if several replicas keep MCP sessions, which serve and programs do"`
 	Gateway         GatewayConfig    `group:"Gateway"` // with upstreams, the service is a gateway and has no demo site
 	Verification    Verification     `group:"Token verification"`
-	ResourceServers []ResourceServer `set:"resource-servers" group:"Resource and scopes" secret:"items" example:"[https://mcp.example.com/mcp = a-long-random-text-of-32-characters]" allowed:"servers such as \"https://mcp.example.com/mcp = secret\", or mappings with url, name, scopes and secret" doc:"MCP servers elsewhere that ask \"pasteport server\" about tokens (RFC 7662). Each is \"URL = secret\", or a mapping with url, name, scopes and secret, which may be file: and the path of a file"`
+	ResourceServers []ResourceServer `set:"resource-servers" group:"Resource and scopes" secret:"items" example:"[https://mcp.example.com/mcp = a-long-random-text-of-32-characters]" allowed:"servers such as \"https://mcp.example.com/mcp = secret\", or mappings with url, name, scopes, default-scopes and secret" doc:"MCP servers elsewhere that ask \"pasteport server\" about tokens (RFC 7662). Each is \"URL = secret\", or a mapping with url, name, scopes, default-scopes and secret, which may be file: and the path of a file"`
 
 	AllowClients    []string `set:"allow-clients" group:"Clients" unset:"every client" example:"[claude.ai]" pattern:"^[^/:@?# *]+$" allowed:"host names without scheme, port and path, such as claude.ai" doc:"hosts of the clients that may connect; self-registered stands for all clients that registered themselves; existing connections continue"`
 	DoctorClient    bool     `set:"doctor-client" group:"Clients" unset:"off; on with dev" doc:"publish a client document for \"pasteport doctor\", so that it can check a whole login"`
@@ -46,7 +46,7 @@ type Config struct {
 	LogoFile       string      `set:"logo" group:"Pages" field:"Appearance.Logo" path:"file" example:"logo.svg" doc:"file with the site's logo: PNG, JPEG, WebP or SVG of at most 12 KiB"`
 	WellKnownFiles string      `set:"well-known-files" group:"Pages" unset:"none" path:"folder" example:"/etc/pasteport/well-known" doc:"folder of files of at most 1 MiB that are served below /.well-known/, such as security.txt and openai-apps-challenge, besides the service's own documents"`
 	TLS            TLSConfig   `group:"TLS"`
-	LogFormat      string      `set:"log-format" group:"Logging" default:"text" choices:"text,json" doc:"format of log lines, and of what serve and gateway print at startup"`
+	LogFormat      string      `set:"log-format" group:"Logging" default:"text" choices:"text,json" doc:"format of log lines, and of what is printed at startup"`
 	LogLevel       string      `set:"log-level" group:"Logging" default:"info" choices:"debug,info,warn,error" doc:"minimum level of log lines"`
 	Audit          AuditConfig `group:"Audit of calls"`
 

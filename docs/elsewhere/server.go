@@ -66,7 +66,7 @@ func verify(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo
 		Scopes:     strings.Fields(claims.Scope),
 		Expiration: time.Unix(claims.Exp, 0),
 		UserID:     claims.Sub,
-		Extra:      map[string]any{"account": claims.Username, "roles": claims.Roles},
+		Extra:      map[string]any{"account": cmp.Or(claims.Username, claims.Sub), "roles": claims.Roles},
 	}, nil
 }
 

@@ -29,7 +29,7 @@ async function verifyAccessToken(token) {
     clientId: claims.client_id,
     scopes: claims.scope.split(' '),
     expiresAt: claims.exp,
-    extra: { subject: claims.sub, account: claims.username, roles: claims.roles },
+    extra: { subject: claims.sub, account: claims.username ?? claims.sub, roles: claims.roles },
   };
 }
 

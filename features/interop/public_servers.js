@@ -19,13 +19,14 @@ const everything = {
 };
 
 // goEverything are the tools of the Go SDK's example. None reports progress; the call that is cancelled waits for an answer of the person.
-const goEverything = {
-  call: { name: 'greet', arguments: { name: 'Ada' }, result: /^Hi Ada$/ },
-  waits: { name: 'elicit (form)', arguments: {} },
-  requests: [
-    { name: 'sample', arguments: {}, result: /a sampled answer/ },
-    { name: 'elicit (form)', arguments: {}, result: /an elicited name/ },
-  ],
+// With bound tools, those with spaces in their names are unknown.
+const sample = { name: 'sample', arguments: {}, result: /a sampled answer/ };
+const form = { name: 'elicit (form)', arguments: {} };
+const greet = { name: 'greet', arguments: { name: 'Ada' }, result: /^Hi Ada$/ };
+const goEverything = process.env.PASTEPORT_BIND_TOOLS ? { call: greet, requests: [sample] } : {
+  call: greet,
+  waits: form,
+  requests: [sample, { ...form, result: /an elicited name/ }],
   large: () => ({ name: 'greet (structured)', arguments: { name: 'x'.repeat(resultSize / 2) }, size: resultSize }), // it repeats its text
 };
 
