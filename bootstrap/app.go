@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,10 +38,6 @@ import (
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-// bodiesDivisor is the divisor of the memory limit for the bodies of all concurrent requests. A
-// decoded body uses several times its size.
-const bodiesDivisor = 8
 
 // OAuthServer is the authorization server of one site. Its methods are safe for concurrent use.
 type OAuthServer struct {
@@ -103,7 +100,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		config:   config,
 		limited:  chosen.limited,
 		calls:    limits.NewRates(),
-		bodies:   message.NewBodyMemory(memory.Limit() / bodiesDivisor),
+		bodies:   message.NewBodyMemory(memory.Limit() / 8), // a decoded body uses several times its size
 		replicas: isShared && shared.SharedByReplicas(),
 	}
 	steps := authz.openTrace(store)
@@ -237,7 +234,14 @@ func (a *OAuthServer) start(store oauth.Store, sweepInterval time.Duration) {
 	a.stop = cancel
 	go a.sweep(ctx, sweepInterval)
 	a.watchEndedGrants(ctx, store)
-	a.watchSecret(ctx)
+	disagrees := false
+	go every(ctx, secretInterval, func(ctx context.Context) {
+		err := a.server.AgreeOnSecret(ctx)
+		if err != nil && !disagrees && ctx.Err() == nil {
+			a.config.Logger.WarnContext(ctx, "cannot agree with the other replicas on the server secret", "error", err)
+		}
+		disagrees = err != nil
+	})
 	go every(ctx, flushInterval, a.flushUses)
 }
 
@@ -247,5 +251,37 @@ func (a *OAuthServer) Close() {
 	a.flushUses(context.Background())
 	if a.journal != nil {
 		a.journal.Close()
+	}
+}
+
+func implements[T any](store oauth.Store) bool {
+	_, ok := store.(T)
+	return ok
+}
+
+// reportMissing logs the optional interfaces whose absence switches a feature off without an error,
+// because a store that wraps another loses those of the inner one unnoticed. docs/embedding.md has
+// their effects. oauth.SecretKeeper is not among them, because NewOAuthServer fails when neither
+// the store nor the Config has a secret.
+func reportMissing(store oauth.Store, logger *slog.Logger) {
+	var missing []string
+	for _, capability := range []struct {
+		name     string
+		provided bool
+	}{
+		{"oauth.EndWatcher", implements[oauth.EndWatcher](store)},
+		{"oauth.SharedStore", implements[oauth.SharedStore](store)},
+		{"oauth.SecretVerifier", implements[oauth.SecretVerifier](store)},
+		{"oauth.AuthorizationLister", implements[oauth.AuthorizationLister](store)},
+		{"oauth.ClientDocumentStore", implements[oauth.ClientDocumentStore](store)},
+		{"connection.Log", implements[connection.Log](store)},
+	} {
+		if !capability.provided {
+			missing = append(missing, capability.name)
+		}
+	}
+	if len(missing) > 0 {
+		logger.Info("the store lacks optional interfaces, so some features are off; docs/embedding.md lists them",
+			"missing", strings.Join(missing, ", "))
 	}
 }

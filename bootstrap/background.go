@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// secretInterval is the interval of the check for a replaced server secret.
+// secretInterval is the interval of the comparison of the server secret with that of the other
+// replicas, which also stores the fingerprint of a new one. A replica that does not have the newest
+// secret yet treats the tokens that it does not know as an outage.
 const secretInterval = time.Second / 2
 
 // agreeOnSecret fails if the store was used with another server secret.
@@ -22,20 +28,6 @@ func (a *OAuthServer) agreeOnSecret() error {
 			"rotate --forget-old\" generates another one, and clients connect again", err)
 	}
 	return err
-}
-
-// watchSecret compares the server secret with that of the other replicas, and stores the
-// fingerprint of a new one. A replica that does not have the newest secret yet treats the tokens
-// that it does not know as an outage.
-func (a *OAuthServer) watchSecret(ctx context.Context) {
-	failing := false
-	go every(ctx, secretInterval, func(ctx context.Context) {
-		err := a.server.AgreeOnSecret(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			a.config.Logger.WarnContext(ctx, "cannot agree with the other replicas on the server secret", "error", err)
-		}
-		failing = err != nil
-	})
 }
 
 const (
@@ -85,4 +77,125 @@ func (a *OAuthServer) sweep(ctx context.Context, interval time.Duration) {
 		}
 		a.config.Logger.DebugContext(ctx, "deleted expired rows", "rows", rows)
 	}
+}
+
+const (
+	// endedInterval is the interval of the queries for ended grants. Streams close within a second
+	// of the end.
+	endedInterval = time.Second / 2
+	// endedOverlap is how much each query overlaps the one before. A grant has the time of its end
+	// before the transaction commits: a transaction waits up to five seconds, and the clocks of the
+	// machines may differ by the rest.
+	endedOverlap = 10 * time.Second
+	// endedTimeout bounds a query.
+	endedTimeout = 5 * time.Second
+)
+
+// streamCloser has open streams and sessions of clients.
+type streamCloser interface {
+	Idle() bool
+	CloseEnded(ended oauth.Ended)
+}
+
+// endedGrants closes the streams of grants that other processes on the same store have ended.
+type endedGrants struct {
+	watcher oauth.EndWatcher
+	now     func() time.Time
+	logger  *slog.Logger
+	forget  func(grants []string)            // that the server trusts
+	recheck func(tokens []oauth.Fingerprint) // makes the site verify these tokens of its own again
+	since   time.Time                        // of the last successful query
+	failing bool
+
+	mu      sync.Mutex
+	servers []streamCloser
+	known   map[string]time.Time // grants whose end this process has logged, and when
+}
+
+// watchEndedGrants closes streams at each endedInterval, if the store is an oauth.EndWatcher.
+func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
+	watcher, watches := store.(oauth.EndWatcher)
+	a.ended = &endedGrants{
+		watcher: watcher,
+		now:     a.config.Now,
+		logger:  a.config.Logger,
+		forget:  a.server.ForgetGrants,
+		recheck: a.server.ForgetDirectTokens,
+		since:   a.config.Now(),
+		known:   map[string]time.Time{},
+	}
+	if watches {
+		a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
+		go every(ctx, endedInterval, a.ended.close)
+	}
+}
+
+// add registers a server.
+func (e *endedGrants) add(server streamCloser) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.servers = append(e.servers, server)
+}
+
+// learn reports whether the end of the grant is new to this process.
+func (e *endedGrants) learn(grant string) (isNew bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, known := e.known[grant]; known {
+		return false
+	}
+	e.known[grant] = e.now()
+	return true
+}
+
+// notice logs the grants that an operator has ended by a command, whose own output the log of the
+// service does not have. After the site or an operator has ended grants of a token, the token is
+// checked again in headers.
+func (e *endedGrants) notice(ctx context.Context, grants map[string]oauth.EndedGrant) {
+	var tokens []oauth.Fingerprint
+	for id, grant := range grants {
+		if !e.learn(id) {
+			continue
+		}
+		switch grant.Reason {
+		case oauth.EndedByOperator:
+			e.logger.InfoContext(ctx, "grant_ended", "grant", id, "reason", string(oauth.EndedByOperator))
+			tokens = append(tokens, grant.HostPrint)
+		case oauth.EndedByHost, oauth.EndedByHostToken:
+			tokens = append(tokens, grant.HostPrint)
+		}
+	}
+	e.recheck(tokens)
+}
+
+// close queries the ended grants once, closes their streams, and logs those that an operator has
+// ended. After an outage of the store the next query begins before the outage.
+func (e *endedGrants) close(ctx context.Context) {
+	now := e.now()
+	limited, cancel := context.WithTimeout(ctx, endedTimeout)
+	defer cancel()
+	ended, err := e.watcher.EndedSince(limited, e.since.Add(-endedOverlap))
+	if err != nil {
+		if !e.failing && ctx.Err() == nil {
+			e.logger.WarnContext(ctx, "cannot query the connections that other processes have ended", "error", err)
+		}
+		e.failing = true
+		return
+	}
+	e.since, e.failing = now, false
+	e.forget(slices.Collect(maps.Keys(ended.Grants)))
+	e.mu.Lock()
+	servers := slices.Clone(e.servers)
+	e.mu.Unlock()
+	for _, server := range servers {
+		if !server.Idle() {
+			server.CloseEnded(ended)
+		}
+	}
+	e.notice(limited, ended.Grants)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { // which no query returns any more
+		return at.Before(now.Add(-2 * endedOverlap))
+	})
 }

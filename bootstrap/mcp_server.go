@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/inprocess"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -121,6 +125,28 @@ func (m *MCPServer) protection() guard.Options {
 	return o
 }
 
+// warnOfMissingLimits logs which limits are missing. Without them an unauthenticated request can
+// hold memory or a connection for any time.
+func warnOfMissingLimits(r *http.Request, logger *slog.Logger) {
+	server, known := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !known {
+		return
+	}
+	var missing []string
+	if server.MaxHeaderBytes <= 0 {
+		missing = append(missing, "MaxHeaderBytes")
+	}
+	if server.ReadHeaderTimeout <= 0 && server.ReadTimeout <= 0 {
+		missing = append(missing, "ReadHeaderTimeout")
+	}
+	if len(missing) > 0 {
+		logger.Warn("the http.Server of this site does not limit the memory and connections of "+
+			"unauthenticated requests", "missing", strings.Join(missing, ", "),
+			"advice", "set MaxHeaderBytes to 32 KiB and ReadHeaderTimeout to 10 s on it, or on Echo's Server and "+
+				"TLSServer before Start")
+	}
+}
+
 // Register mounts the endpoints of the authorization server and of the MCP server on the site's
 // Echo. Call it after the site's own routes and tools are added. It reports all mistakes in one
 // error and then mounts nothing: no WithOAuth, an unknown WithResource, invalid origins or hosts, a
@@ -214,3 +240,29 @@ func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Wri
 // CallerOf returns the authenticated caller of a tool; false for a request that no MCPServer has
 // passed.
 func CallerOf(request sdk.Request) (oauth.Caller, bool) { return inprocess.CallerOf(request) }
+
+// Handler is an MCP server in this process that does not use the official SDK. It receives the
+// caller and no token.
+type Handler func(w http.ResponseWriter, r *http.Request, caller oauth.Caller)
+
+// Guard protects a Handler; Register needs WithOAuth.
+func Guard(serve Handler, options ...MCPOption) *MCPServer {
+	m := newMCPServer(options)
+	if serve != nil { // Register reports a nil handler
+		m.mounted = gateway.New(hostHandler(serve), gateway.Options{Options: m.protection()})
+	}
+	return m
+}
+
+// hostHandler is a gateway.Upstream that calls a Handler.
+type hostHandler Handler
+
+// Forward implements gateway.Upstream.
+func (p hostHandler) Forward(w http.ResponseWriter, r *http.Request, b message.Body, caller oauth.Caller,
+	_ oauth.HostToken) error {
+	if r.Method == http.MethodPost {
+		b.SetOn(r)
+	}
+	p(w, r, caller)
+	return nil
+}

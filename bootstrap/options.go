@@ -3,11 +3,16 @@ package bootstrap
 import (
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/pasteport/pasteport/adapters/cimd"
+	"github.com/pasteport/pasteport/adapters/http/forwarded"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/domain/access"
@@ -220,6 +225,15 @@ func WithAllowedHosts(hosts ...string) MCPOption {
 // that is missing.
 func WithIPExtractor(addressOf func(*http.Request) string) MCPOption {
 	return func(m *MCPServer) { m.addressOf = addressOf }
+}
+
+// BehindProxies returns an IPExtractor for the site's Echo. It reads the client's address from
+// X-Forwarded-For, or from Forwarded (RFC 7239) if the former is absent, and trusts the entries of
+// proxies in these networks. Unlike Echo's own it reads addresses with ports, and it warns once
+// about an invalid entry. Limits count by this address, so the proxies must not forward the
+// client's own value of the header. A nil logger is slog.Default().
+func BehindProxies(logger *slog.Logger, networks ...netip.Prefix) echo.IPExtractor {
+	return forwarded.Extractor{Proxies: networks, Logger: logger}.IPExtractor()
 }
 
 // WithMaxRequestBody limits the body of a request in bytes; the default, also for 0, is 4 MiB. The

@@ -39,15 +39,6 @@ func newConfig(out io.Writer) *cobra.Command {
 		_, err := config.Load(table, io.Discard)
 		return err
 	}
-	command.AddCommand(
-		newConfigExample(out),
-		newConfigPart("schema", "Print the JSON schema of the file, for editors", (*settings.Table).WriteSchema, out),
-		newConfigPart("reference", "Print a table of all settings in Markdown", (*settings.Table).WriteReference, out),
-	)
-	return command
-}
-
-func newConfigExample(out io.Writer) *cobra.Command {
 	var all bool
 	example := newConfigPart("example", "Print a file of settings to start a gateway with",
 		func(t *settings.Table, out io.Writer) error {
@@ -59,7 +50,12 @@ func newConfigExample(out io.Writer) *cobra.Command {
 					"scopes", "allow-clients", "token-help", "database", "server-secret", "audit-file", "log-format"})
 		}, out)
 	example.Flags().BoolVar(&all, "all", false, "print every setting, only issuer without a comment mark")
-	return example
+	command.AddCommand(
+		example,
+		newConfigPart("schema", "Print the JSON schema of the file, for editors", (*settings.Table).WriteSchema, out),
+		newConfigPart("reference", "Print a table of all settings in Markdown", (*settings.Table).WriteReference, out),
+	)
+	return command
 }
 
 func newConfigPart(name, short string, write func(*settings.Table, io.Writer) error, out io.Writer) *cobra.Command {

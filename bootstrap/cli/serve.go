@@ -39,13 +39,8 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
 	}
 	unused := slices.Concat(service.GatewaySettings(), service.ServerSettings)
-	return runsService(serve, unused, func(config service.Config) error {
-		if !config.IsSite() {
-			return errors.New("\"pasteport serve\" runs the demo site: run \"pasteport gateway\", or leave upstream " +
-				"out; run \"pasteport server\", or leave resource-servers out")
-		}
-		return nil
-	}, out, errOut)
+	return runsService(serve, unused, service.Config.IsSite, "\"pasteport serve\" runs the demo site: run \"pasteport "+
+		"gateway\", or leave upstream out; run \"pasteport server\", or leave resource-servers out", out, errOut)
 }
 
 func newGateway(out, errOut io.Writer) *cobra.Command {
@@ -63,12 +58,8 @@ func newGateway(out, errOut io.Writer) *cobra.Command {
 			"  pasteport gateway --config /etc/pasteport.yaml",
 	}
 	unused := slices.Concat(service.ServerSettings, service.SiteSettings)
-	return runsService(gateway, unused, func(config service.Config) error {
-		if !config.IsGateway() {
-			return errors.New("the gateway has no MCP server: add --upstream http://127.0.0.1:9000/mcp")
-		}
-		return nil
-	}, out, errOut)
+	return runsService(gateway, unused, service.Config.IsGateway,
+		"the gateway has no MCP server: add --upstream http://127.0.0.1:9000/mcp", out, errOut)
 }
 
 func newServer(out, errOut io.Writer) *cobra.Command {
@@ -83,25 +74,26 @@ func newServer(out, errOut io.Writer) *cobra.Command {
 			"'http://127.0.0.1:3000/mcp = SECRET'\n" +
 			"  pasteport server --config /etc/pasteport.yaml",
 	}
-	return runsService(server, service.MCPSettings(), func(config service.Config) error {
-		if !config.IsAlone() {
-			return errors.New("the MCP servers are missing: name them in resource-servers")
-		}
-		return nil
-	}, out, errOut)
+	return runsService(server, service.MCPSettings(), service.Config.IsAlone,
+		"the MCP servers are missing: name them in resource-servers", out, errOut)
 }
 
 // runsService makes the command run a service until it is stopped. The command has all settings
-// except the unused ones; check finds mistakes in their combination.
-func runsService(command *cobra.Command, unused []string, check func(service.Config) error, out,
-	errOut io.Writer) *cobra.Command {
+// except the unused ones; they are a mistake if together they describe another kind of service.
+func runsService(command *cobra.Command, unused []string, isKind func(service.Config) bool, mistake string,
+	out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	table := config.Table()
 	table.Flags(command, table.Names(unused...)...)
 	command.Args = term.NoArguments
 	var plan *service.Plan
 	command.PreRunE = func(*cobra.Command, []string) (err error) {
-		plan, err = config.Load(table, errOut, check)
+		plan, err = config.Load(table, errOut, func(config service.Config) error {
+			if !isKind(config) {
+				return errors.New(mistake)
+			}
+			return nil
+		})
 		return logged(err, *config, errOut)
 	}
 	command.RunE = func(*cobra.Command, []string) error {

@@ -56,7 +56,7 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 			"The exit code is 1 if a check fails; its line names the remedy.",
 		Example: "  pasteport store check --data /var/lib/pasteport\n  pasteport store check --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := config.StoreLocation().OpenUnchecked()
+			store, err := config.StoreLocation().OpenWith(persistence.OpenUnchecked)
 			if err != nil {
 				return err
 			}
@@ -179,7 +179,7 @@ func locationOf(config service.Config, flag, address string,
 }
 
 func copyStore(ctx context.Context, from, to service.StoreLocation, out io.Writer) (err error) {
-	source, err := from.OpenExisting()
+	source, err := from.OpenWith(persistence.OpenExisting)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func copyStore(ctx context.Context, from, to service.StoreLocation, out io.Write
 	if _, err := to.Migrate(); err != nil {
 		return err
 	}
-	target, err := to.OpenExisting()
+	target, err := to.OpenWith(persistence.OpenExisting)
 	if err != nil {
 		return err
 	}

@@ -54,13 +54,6 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// toolServer adds the tools of a site to an MCP server.
-type toolServer struct {
-	site     *Site
-	server   *mcp.Server
-	callerOf func(mcp.Request) (oauth.Caller, bool)
-}
-
 // MCPServer serves the site's articles as tools. callerOf returns the caller of a request. A
 // request without a caller is refused.
 func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.Server {
@@ -69,27 +62,26 @@ func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.S
 			Instructions: instructions,
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		})
-	t := toolServer{s, server, callerOf}
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)}
-	addTool(t, &mcp.Tool{
+	addTool(s, server, callerOf, &mcp.Tool{
 		Name:        "list_articles",
 		Title:       "List articles",
 		Annotations: reads,
 		Description: fmt.Sprintf("Lists the newest %d articles, newest first and without their text.", maxList),
 	}, s.list)
-	addTool(t, &mcp.Tool{
+	addTool(s, server, callerOf, &mcp.Tool{
 		Name:        "get_article",
 		Title:       "Read an article",
 		Annotations: reads,
 		Description: "Returns one article with its Markdown text.",
 	}, s.get)
-	addTool(t, &mcp.Tool{
+	addTool(s, server, callerOf, &mcp.Tool{
 		Name:        "create_article",
 		Title:       "Create an article",
 		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(false)},
 		Description: "Creates an article with you as the author.",
 	}, s.create)
-	addTool(t, &mcp.Tool{
+	addTool(s, server, callerOf, &mcp.Tool{
 		Name:        "delete_article",
 		Title:       "Delete an article",
 		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: true, OpenWorldHint: new(false)},
@@ -100,11 +92,12 @@ func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.S
 
 // addTool adds a tool to the server. An error becomes the tool's result, so that the model can read
 // it; only the log says why the site failed.
-func addTool[In, Out any](t toolServer, tool *mcp.Tool, verb func(oauth.Caller, In) (Out, error)) {
+func addTool[In, Out any](s *Site, server *mcp.Server, callerOf func(mcp.Request) (oauth.Caller, bool),
+	tool *mcp.Tool, verb func(oauth.Caller, In) (Out, error)) {
 	handle := func(ctx context.Context, r *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		var none Out
-		caller, known := t.callerOf(r)
-		if !known || !t.site.MayCall(caller, tool.Name) {
+		caller, known := callerOf(r)
+		if !known || !s.MayCall(caller, tool.Name) {
 			return nil, none, refusal("you may not use " + tool.Name + " on this site; ask an editor for a token")
 		}
 		out, err := verb(caller, in)
@@ -114,7 +107,7 @@ func addTool[In, Out any](t toolServer, tool *mcp.Tool, verb func(oauth.Caller, 
 		slog.ErrorContext(ctx, "the demo site failed", "error", err)
 		return nil, none, refusal("internal error; try again later")
 	}
-	mcp.AddTool(t.server, tool, handle)
+	mcp.AddTool(server, tool, handle)
 }
 
 func (s *Site) list(oauth.Caller, struct{}) (articleList, error) {

@@ -97,7 +97,13 @@ func (s *Site) Config(config oauth.Config) oauth.Config {
 	}
 	config.Now = s.Now
 	if config.Logger == nil {
-		config.Logger = slog.New(slog.NewTextHandler(newTestLog(s.t), nil))
+		log := &testLog{output: s.t.Output()}
+		s.t.Cleanup(func() {
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			log.output = io.Discard
+		})
+		config.Logger = slog.New(slog.NewTextHandler(log, nil))
 	}
 	s.issuer, s.endpoint = config.Issuer, config.WithDefaults().Resource
 	return config
@@ -138,16 +144,6 @@ func (s *Site) At(path string) *Site {
 type testLog struct {
 	mu     sync.Mutex
 	output io.Writer
-}
-
-func newTestLog(t testing.TB) *testLog {
-	l := &testLog{output: t.Output()}
-	t.Cleanup(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.output = io.Discard
-	})
-	return l
 }
 
 // Write implements io.Writer.

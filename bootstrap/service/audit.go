@@ -44,25 +44,22 @@ func (s *Service) openAudit(config Config) (err error) {
 	return nil
 }
 
-// auditOptions returns the option that records calls, none without an audit.
-func (s *Service) auditOptions(config Config) []bootstrap.MCPOption {
+// auditOptions returns the options that record calls, none without an audit.
+func (s *Service) auditOptions(config Config) (options []bootstrap.MCPOption) {
 	var recorders []domain.Recorder
 	if config.Audit.Log {
 		recorders = append(recorders, audit.Log(config.Logger, config.Audit.Arguments))
 	}
 	if s.audit != nil {
 		recorders = append(recorders, s.audit.Record)
-	}
-	if len(recorders) == 0 {
-		return nil
-	}
-	options := []bootstrap.MCPOption{bootstrap.WithAudit(func(ctx context.Context, call domain.Call) {
-		for _, record := range recorders {
-			record(ctx, call)
-		}
-	})}
-	if s.audit != nil {
 		options = append(options, bootstrap.WithAuditReady(s.audit.Ready))
+	}
+	if len(recorders) > 0 {
+		options = append(options, bootstrap.WithAudit(func(ctx context.Context, call domain.Call) {
+			for _, record := range recorders {
+				record(ctx, call)
+			}
+		}))
 	}
 	return options
 }

@@ -184,7 +184,19 @@ func (c Config) authorization() oauth.Config {
 	config := oauth.Config(c.Authorization)
 	config.Limits = oauth.Limits(c.Limits)
 	for _, field := range c.Gateway.Fields {
-		config.HostFields = append(config.HostFields, field.field())
+		isSecret := field.Name == credential.Token || field.Name == "password"
+		if field.Secret != nil {
+			isSecret = *field.Secret
+		}
+		config.HostFields = append(config.HostFields, credential.Field{
+			Name:     field.Name,
+			Label:    field.Label,
+			Help:     field.Help,
+			Pattern:  field.Pattern,
+			Default:  field.Default,
+			Secret:   isSecret,
+			Optional: field.Required != nil && !*field.Required,
+		})
 	}
 	return config
 }
@@ -218,14 +230,4 @@ func (c *Config) NewLogger(w io.Writer) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, &options))
 	}
 	return slog.New(slog.NewTextHandler(w, &options))
-}
-
-func (c *Config) readLogo() (err error) {
-	if c.LogoFile == "" {
-		return nil
-	}
-	if c.Appearance.Logo, err = settings.ReadFile(c.LogoFile, logoLimit); err != nil {
-		return oauth.NewMistake("logo", "cannot be read: %w", err)
-	}
-	return nil
 }

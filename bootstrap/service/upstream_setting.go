@@ -60,6 +60,10 @@ func (u Upstream) MarshalYAML() (any, error) {
 // watch returns the checks of the upstreams, whose servers and resources are in the same order.
 func (c Config) watch(servers []*bootstrap.MCPServer, resources []oauth.ProtectedResource) *upstreams.Watch {
 	var all []upstreams.Upstream
+	named := map[string]int{}
+	for _, to := range c.Gateway.Upstreams {
+		named[to.name()]++
+	}
 	for i, to := range c.Gateway.Upstreams {
 		address, _, _ := strings.Cut(to.URL, "?") // the query may have a key
 		u := upstreams.Upstream{
@@ -68,21 +72,12 @@ func (c Config) watch(servers []*bootstrap.MCPServer, resources []oauth.Protecte
 			Resource: resources[i].Resource.String(),
 			Gateway:  servers[i],
 		}
-		if c.Gateway.countNamed(u.Name) > 1 {
+		if named[u.Name] > 1 {
 			u.Name += " of " + strings.TrimPrefix(u.Resource, c.Issuer)
 		}
 		all = append(all, u)
 	}
 	return upstreams.New(all, c.Logger)
-}
-
-func (g GatewayConfig) countNamed(name string) (count int) {
-	for _, u := range g.Upstreams {
-		if u.name() == name {
-			count++
-		}
-	}
-	return count
 }
 
 // name returns the scheme and host of the address, whose path and query may have a key, or the

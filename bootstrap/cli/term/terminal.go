@@ -4,12 +4,15 @@ package term
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -17,6 +20,9 @@ import (
 	"github.com/mattn/go-colorable"
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	xterm "golang.org/x/term"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Terminal writes text for a person. Colour is set only when Out is a terminal and NO_COLOR is not
@@ -156,4 +162,111 @@ func Quote(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// linesAligned is the number of lines whose columns are aligned, because the widths need all of
+// them in memory.
+const linesAligned = 1000
+
+// Table prints lines with aligned columns.
+type Table struct {
+	columns *tabwriter.Writer
+	header  []string
+	lines   int
+}
+
+// NewTable returns a table, which prints its header with the first row.
+func NewTable(out io.Writer, header ...string) *Table {
+	return &Table{columns: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), header: header}
+}
+
+// Row prints a line. It replaces characters that do not print, because clients and sites choose
+// names, and an empty text by a dash. Flush returns its error.
+func (t *Table) Row(cells ...string) {
+	if t.lines%linesAligned == 0 {
+		_ = t.columns.Flush()
+		_, _ = fmt.Fprintln(t.columns, strings.Join(t.header, "\t"))
+	}
+	t.lines++
+	for i, cell := range cells {
+		cells[i] = OrDash(strings.Map(func(r rune) rune {
+			if unicode.IsPrint(r) {
+				return r
+			}
+			return unicode.ReplacementChar
+		}, cell))
+	}
+	_, _ = fmt.Fprintln(t.columns, strings.Join(cells, "\t"))
+}
+
+// Flush prints what is waiting.
+func (t *Table) Flush() error {
+	if err := t.columns.Flush(); err != nil {
+		return fmt.Errorf("printing a table: %w", err)
+	}
+	return nil
+}
+
+// Cut returns a text that has at most width characters. One that it has shortened ends with "…".
+func Cut(text string, width int) string {
+	characters := []rune(text)
+	if len(characters) <= width {
+		return text
+	}
+	return string(characters[:width-1]) + "…"
+}
+
+// typedLimit is the number of bytes read from a pipe. It exceeds the longest valid token, so that
+// ParseHostToken can refuse a longer one.
+const typedLimit = 8 << 10
+
+// ReadToken reads one token; on a terminal, without echo. Like the consent page, it
+// accepts quotes, a header name or "Bearer" around the token.
+func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostToken, error) {
+	text, err := readTyped(ctx, in, prompt)
+	if err != nil {
+		return oauth.HostToken{}, fmt.Errorf("reading the token: %w", err)
+	}
+	if strings.ContainsAny(strings.TrimSpace(text), "\r\n") {
+		return oauth.HostToken{}, errors.New("reading the token: there is more than one line: give one token at a time")
+	}
+	token, err := oauth.ParseHostToken(text)
+	if refused := new(oauth.Error); errors.As(err, &refused) {
+		return oauth.HostToken{}, fmt.Errorf("reading the token: %s: copy the token alone, in one piece",
+			refused.Description)
+	}
+	return token, err
+}
+
+func readTyped(ctx context.Context, in io.Reader, prompt io.Writer) (string, error) {
+	if file, ok := in.(*os.File); ok && xterm.IsTerminal(int(file.Fd())) {
+		_, _ = fmt.Fprint(prompt, "Token (it is not shown): ")
+		defer func() { _, _ = fmt.Fprintln(prompt) }()
+		return readHidden(ctx, int(file.Fd()))
+	}
+	piped, err := io.ReadAll(io.LimitReader(in, typedLimit))
+	return string(piped), err
+}
+
+// readHidden reads a line without echo. It restores the terminal also after Ctrl-C.
+func readHidden(ctx context.Context, terminal int) (string, error) {
+	before, err := xterm.GetState(terminal)
+	if err != nil {
+		return "", err
+	}
+	type line struct {
+		text []byte
+		err  error
+	}
+	read := make(chan line, 1)
+	go func() {
+		text, err := xterm.ReadPassword(terminal)
+		read <- line{text, err}
+	}()
+	select {
+	case typed := <-read:
+		return string(typed.text), typed.err
+	case <-ctx.Done():
+		return "", errors.Join(ctx.Err(), xterm.Restore(terminal, before))
+	}
 }

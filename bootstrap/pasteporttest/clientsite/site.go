@@ -18,15 +18,24 @@ const RedirectURI = "http://127.0.0.1/callback"
 
 // Site is the host of a client's metadata document.
 type Site struct {
-	name    string
 	server  *httptest.Server
 	fetches atomic.Int64
 }
 
 // Publish publishes the document of a client with this name until Close.
 func Publish(name string) *Site {
-	s := &Site{name: name}
-	s.server = httptest.NewUnstartedServer(http.HandlerFunc(s.document))
+	s := &Site{}
+	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.fetches.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"client_id":                  s.ID(),
+			"client_name":                name,
+			"redirect_uris":              []string{RedirectURI},
+			"grant_types":                []string{"authorization_code", "refresh_token"},
+			"token_endpoint_auth_method": "none",
+		})
+	}))
 	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // a site that does not trust the certificate says so itself
 	s.server.StartTLS()
 	return s
@@ -49,16 +58,4 @@ func (s *Site) RootCAs() *x509.CertPool {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.server.Certificate())
 	return roots
-}
-
-func (s *Site) document(w http.ResponseWriter, _ *http.Request) {
-	s.fetches.Add(1)
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"client_id":                  s.ID(),
-		"client_name":                s.name,
-		"redirect_uris":              []string{RedirectURI},
-		"grant_types":                []string{"authorization_code", "refresh_token"},
-		"token_endpoint_auth_method": "none",
-	})
 }

@@ -190,8 +190,6 @@ func (s Status) Err() error {
 	return nil
 }
 
-var errCalls = errors.New("calls fail")
-
 func (s Status) causes(ofCheck string, ofCalls error) string {
 	var causes []string
 	if s.State.IsProblem() {
@@ -209,7 +207,7 @@ func (s Status) describe() admin.Description {
 		State:  string(s.State.State),
 		Detail: s.State.Cause,
 		Remedy: s.State.Remedy,
-		Brief:  s.causes(string(s.State.State), errCalls),
+		Brief:  s.causes(string(s.State.State), errors.New("calls fail")),
 	}
 }
 
