@@ -95,9 +95,7 @@ func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form 
 		return err
 	}
 	connection.From(c.Request().Context()).Refuse(err)
-	o := e.logError(c, err)
-	o.setRetryAfter(c)
-	return e.showConsent(c, o.status, consent, question)
+	return e.showConsent(c, e.answerError(c, err).status, consent, question)
 }
 
 // readPageForm reads a form that one of our own pages has submitted.
@@ -135,7 +133,6 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	if at := request.CheckedAt(); !at.IsZero() {
 		checkedOn = at.UTC().Format(time.DateOnly)
 	}
-	e.secureTransport(c)
 	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
 		ClientName:      request.ClientName(),
 		ClientHost:      request.Client().Host(),
@@ -167,7 +164,6 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 
 // showCallback shows the callback URL to a person who carries it to the client.
 func (e *Endpoints) showCallback(c echo.Context, callback *application.Callback) error {
-	e.secureTransport(c)
 	return e.edition(c).WriteCallback(c.Response(), pages.Callback{
 		URL:       callback.URL,
 		ExpiresAt: callback.ExpiresAt,
@@ -176,17 +172,14 @@ func (e *Endpoints) showCallback(c echo.Context, callback *application.Callback)
 	})
 }
 
-// edition returns the pages in the language of the request.
+// edition returns the pages in the language of the request. It sets Strict-Transport-Security when
+// the issuer uses https. On localhost that would bind the other servers of a developer's computer,
+// too.
 func (e *Endpoints) edition(c echo.Context) pages.Edition {
-	return e.pages.For(c.Request().Header.Get("Accept-Language"))
-}
-
-// secureTransport sets Strict-Transport-Security when the issuer uses https. On localhost it would
-// bind the other servers of a developer's computer, too.
-func (e *Endpoints) secureTransport(c echo.Context) {
 	if e.issuer.Scheme == "https" && !oauth.IsLoopbackOrigin("https://"+e.issuer.Host) {
 		c.Response().Header().Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
 	}
+	return e.pages.For(c.Request().Header.Get("Accept-Language"))
 }
 
 // failOnPage shows an error to a person. An *oauth.Refusal redirects to the client: at once after a
@@ -208,12 +201,11 @@ func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 }
 
 func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) error {
-	o := e.logError(c, err)
-	if o.status == http.StatusInternalServerError {
-		o.status, o.retryAfter = http.StatusServiceUnavailable, "1" // the person can try again
+	o := e.answerError(c, err)
+	if o.status == http.StatusInternalServerError { // the person can try again
+		o.status = http.StatusServiceUnavailable
+		c.Response().Header().Set(echo.HeaderRetryAfter, "1")
 	}
-	o.setRetryAfter(c)
-	e.secureTransport(c)
 	why := explain(err, o)
 	if c.Path() == e.issuer.Path+connectionsPath {
 		why = explainConnections(o)

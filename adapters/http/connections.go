@@ -53,9 +53,7 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	fields := e.server.Settings().IdentityFields
 	found, err := e.server.FindConnections(c.Request().Context(), e.pasted(c, form))
 	if asked, again := retryQuestion(fields, form, err); again {
-		o := e.logError(c, err)
-		o.setRetryAfter(c)
-		return e.askForToken(c, o.status, asked)
+		return e.askForToken(c, e.answerError(c, err).status, asked)
 	}
 	if err != nil {
 		return err
@@ -74,8 +72,7 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 	found, err := e.server.ReplaceConnections(c.Request().Context(), form.Get("ticket"), e.pasted(c, form))
 	if asked, again := retryQuestion(e.server.Settings().HostFields, form, err); again {
-		o := e.logError(c, err)
-		o.setRetryAfter(c)
+		o := e.answerError(c, err)
 		shown := e.connectionsPage(found, pageIn(form))
 		shown.Replacement, shown.ReplacementProblem, shown.RetryIn = asked.fields, asked.problem, asked.retryIn
 		return e.writeConnections(c, o.status, shown)
@@ -143,7 +140,6 @@ func (e *Endpoints) showConnections(c echo.Context, found application.Connection
 }
 
 func (e *Endpoints) writeConnections(c echo.Context, status int, shown pages.Connections) error {
-	e.secureTransport(c)
 	return e.edition(c).WriteConnections(c.Response(), status, shown)
 }
 

@@ -89,8 +89,9 @@ var statuses = map[oauth.Kind]int{
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
 }
 
-// logError logs an error once, with its incident id, and returns the response to it.
-func (e *Endpoints) logError(c echo.Context, err error) outcome {
+// answerError logs an error once, with its incident id, sets Retry-After if the wait is known, and
+// returns the response to the error.
+func (e *Endpoints) answerError(c echo.Context, err error) outcome {
 	o := outcomeOf(err)
 	o.incident = cmp.Or(RequestID(c.Request().Context()), newRequestID())
 	log := e.logger.InfoContext
@@ -99,6 +100,9 @@ func (e *Endpoints) logError(c echo.Context, err error) outcome {
 	}
 	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RuleOf(err), "error",
 		err, "incident", o.incident)
+	if o.retryAfter != "" {
+		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
+	}
 	return o
 }
 
@@ -106,7 +110,6 @@ func (e *Endpoints) logError(c echo.Context, err error) outcome {
 // any other error.
 func outcomeOf(err error) (o outcome) {
 	var refusal *oauth.Error
-	var withStatus *statusError
 	switch {
 	case errors.As(err, &refusal):
 		o.status, o.code, o.description = statuses[refusal.Kind], refusal.Kind.Code(), refusal.Description
@@ -117,7 +120,7 @@ func outcomeOf(err error) (o outcome) {
 	default:
 		o.status, o.code, o.description = http.StatusInternalServerError, "server_error", "Something went wrong here"
 	}
-	if errors.As(err, &withStatus) {
+	if withStatus, overrides := errors.AsType[*statusError](err); overrides {
 		o.status = withStatus.status
 	}
 	if o.status == 0 {
@@ -138,20 +141,12 @@ func retryAfter(status int, refusal *oauth.Error) string {
 	return ""
 }
 
-// setRetryAfter sets the Retry-After header if the wait is known.
-func (o outcome) setRetryAfter(c echo.Context) {
-	if o.retryAfter != "" {
-		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
-	}
-}
-
 // failInJSON answers a client (RFC 6749 §5.2).
 func (e *Endpoints) failInJSON(c echo.Context, err error) error {
-	o := e.logError(c, err)
+	o := e.answerError(c, err)
 	if o.status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Basic realm="oauth"`)
 	}
-	o.setRetryAfter(c)
 	return writeJSON(c, o.status, struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`

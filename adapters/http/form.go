@@ -38,26 +38,26 @@ func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	if err != nil || media != echo.MIMEApplicationForm {
 		return nil, refuseWith(unsupported, "B1, D2", "the body has to be application/x-www-form-urlencoded")
 	}
-	body, err := readBody(c)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, refuseWith(http.StatusRequestEntityTooLarge, "B1, D3", "the body is too large")
-	case err != nil:
-		return nil, refuseWith(http.StatusBadRequest, "B1, D3", "the body cannot be read")
+	body, err := readBody(c, func(status int, why string) error { return refuseWith(status, "B1, D3", why) })
+	if err != nil {
+		return nil, err
 	}
 	return parse(body)
 }
 
 // readBody reads the body and clears the deadline that dispatch has set.
-func readBody(c echo.Context) (string, error) {
+func readBody(c echo.Context, refuse func(status int, why string) error) (string, error) {
 	body := new(bytes.Buffer)
 	body.Grow(int(min(max(c.Request().ContentLength, 0), maxForm)) + bytes.MinRead)
 	_, err := body.ReadFrom(http.MaxBytesReader(c.Response(), c.Request().Body, maxForm))
-	if err == nil {
-		readUntil(c, time.Time{})
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return "", refuse(http.StatusRequestEntityTooLarge, "the body is too large")
 	}
-	return body.String(), err
+	if err != nil {
+		return "", refuse(http.StatusBadRequest, "the body cannot be read")
+	}
+	readUntil(c, time.Time{})
+	return body.String(), nil
 }
 
 // readUntil sets the read deadline. net/http also reads the rest of a refused body before it

@@ -1,7 +1,6 @@
 package http
 
 import (
-	"errors"
 	"mime"
 	"net/http"
 	"strings"
@@ -52,14 +51,11 @@ func readJSON(c echo.Context) (map[string]any, error) {
 	if err != nil || media != echo.MIMEApplicationJSON {
 		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body has to be application/json")
 	}
-	body, err := readBody(c)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &statusError{http.StatusRequestEntityTooLarge,
-			oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body is too large")}
-	case err != nil:
-		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body cannot be read")
+	body, err := readBody(c, func(status int, why string) error {
+		return &statusError{status, oauth.Refuse(oauth.InvalidClientMetadata, "L3", why)}
+	})
+	if err != nil {
+		return nil, err
 	}
 	members, err := strictjson.Object([]byte(body))
 	if err != nil {

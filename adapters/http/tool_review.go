@@ -21,7 +21,6 @@ func (e *Endpoints) showToolReview(c echo.Context, consent *application.Consent,
 	form.Del("decision")
 	form.Set(reviewedInput, review.Sealed)
 	settings, request := e.server.Settings(), consent.Ticket.Request()
-	e.secureTransport(c)
 	return e.edition(c).WriteToolReview(c.Response(), pages.ToolReview{
 		ClientName:   request.ClientName(),
 		RedirectHost: request.RedirectURI().Host(),

@@ -13,6 +13,5 @@ func (e *Endpoints) Welcome(c echo.Context, status int, servers ...oauth.Protect
 	for _, server := range servers {
 		page.Servers = append(page.Servers, pages.Server{Name: server.Name, URL: server.Resource.String()})
 	}
-	e.secureTransport(c)
 	return e.edition(c).WriteWelcome(c.Response(), status, page)
 }

@@ -22,7 +22,7 @@ const redeemedCodeRetention = 24 * time.Hour
 type AuthorizationCode struct {
 	consent
 	digest      Digest
-	challenge   CodeChallenge
+	challenge   codeChallenge
 	expiresAt   time.Time
 	grantEnd    time.Time // when the grant ends at the latest
 	redeemedAt  time.Time
@@ -132,7 +132,7 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 	case by.RedirectURI != "" && by.RedirectURI != c.redirect.raw:
 		return refuseGrant("D15", fmt.Errorf("the redirect_uri is not the one of the authorization request: %w",
 			mismatch(by.RedirectURI, c.redirect.raw)))
-	case !c.challenge.VerifiedBy(by.Verifier):
+	case !c.challenge.verifiedBy(by.Verifier):
 		return refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
 	case c.state == codeRedeemed && now.Sub(c.redeemedAt) <= codeRetryWindow:
 		return refuseGrant("D19", ErrRetried)
@@ -141,7 +141,7 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 	case expired(c.expiresAt, now):
 		return refuseGrant("D14", errors.New("the code has expired"))
 	}
-	if err := c.resource.Accepts(by.Resources); err != nil {
+	if err := c.resource.accepts(by.Resources); err != nil {
 		return err
 	}
 	_, err := c.narrowed(by.Scope)

@@ -22,7 +22,7 @@ type AuthorizationRequest struct {
 	state            string
 	scopes           Scopes
 	forgetsRefresh   bool // see ForgetsRefresh
-	challenge        CodeChallenge
+	challenge        codeChallenge
 	settings         *Settings
 }
 
@@ -95,14 +95,14 @@ func (r *AuthorizationRequest) read(p Parameters, refreshing refreshing) error {
 	if mode := p.Get("response_mode"); mode != "" && mode != "query" {
 		return Refuse(InvalidRequest, "A17", "the response_mode has to be query")
 	}
-	challenge, err := ParseCodeChallenge(p.Get("code_challenge"), p.Get("code_challenge_method"))
+	challenge, err := parseCodeChallenge(p.Get("code_challenge"), p.Get("code_challenge_method"))
 	if err != nil {
 		return err
 	}
 	if r.resource, err = r.settings.selectResource(p.All("resource")); err != nil {
 		return err
 	}
-	scopes, err := r.settings.ScopesOf(r.resource).Resolve(p.Get("scope"))
+	scopes, err := r.settings.ScopesOf(r.resource).resolve(p.Get("scope"))
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -37,9 +38,14 @@ const (
 // feature with UnsupportedClient.
 func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadataRules) (*ClientMetadata, error) {
 	document := clientDocument(members)
-	named, err := document.checkIdentity(id, rules.AllowDocumentsWithoutClientID)
-	if err != nil {
-		return nil, err
+	claimed, named := document["client_id"]
+	own, _ := claimed.(string)
+	switch {
+	case !named && !rules.AllowDocumentsWithoutClientID:
+		return nil, invalidDocument("C23", "the document has no client_id")
+	case named && own != id.raw && own != id.Published().raw:
+		return nil, invalidDocument("C23", "the document's client_id is not the URL that it was fetched from",
+			fmt.Errorf("it is %.100q, fetched was %.100q", own, id.raw))
 	}
 	name, err := document.name()
 	if err != nil {
@@ -150,11 +156,11 @@ func (m *ClientMetadata) RedirectURI(requested string, rules ClientMetadataRules
 		}
 		return m.redirects[0], nil
 	}
-	target, err := ParseRedirectURI(requested, m.privateSchemes(rules))
+	target, err := parseRedirectURI(requested, m.privateSchemes(rules))
 	if err != nil {
 		return RedirectURI{}, err
 	}
-	if !slices.ContainsFunc(m.redirects, target.Matches) {
+	if !slices.ContainsFunc(m.redirects, target.matches) {
 		return RedirectURI{}, Refuse(UnregisteredRedirect, "A12, A13",
 			"the client did not publish or register this redirect_uri",
 			mismatch(requested, m.RedirectURIs()...))

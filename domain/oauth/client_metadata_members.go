@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,23 +12,6 @@ type clientDocument map[string]any
 
 func invalidDocument(rule, why string, causes ...error) error {
 	return Refuse(InvalidClientDocument, rule, why, causes...)
-}
-
-// checkIdentity reports whether the document has a client_id. It refuses one that is not the id,
-// and a document without one unless it is optional.
-func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, err error) {
-	claimed, present := d["client_id"]
-	name, _ := claimed.(string)
-	switch {
-	case !present && optional:
-		return false, nil
-	case !present:
-		return false, invalidDocument("C23", "the document has no client_id")
-	case name != id.raw && name != id.Published().raw:
-		return false, invalidDocument("C23", "the document's client_id is not the URL that it was fetched from",
-			fmt.Errorf("it is %.100q, fetched was %.100q", name, id.raw))
-	}
-	return true, nil
 }
 
 func (d clientDocument) name() (string, error) {
@@ -55,7 +37,7 @@ func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI
 		if len(raw) > maxRedirectURILength {
 			return nil, 0, invalidDocument("C25", "the document has a redirect_uri of more than 2048 bytes")
 		}
-		uri, err := ParseRedirectURI(raw, privateSchemes)
+		uri, err := parseRedirectURI(raw, privateSchemes)
 		if err != nil || hasResponseParameter(raw) {
 			ignored++
 			continue

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// CodeChallenge is the S256 challenge of RFC 7636.
-type CodeChallenge struct{ encoded string }
+// codeChallenge is the S256 challenge of RFC 7636.
+type codeChallenge struct{ encoded string }
 
-// ParseCodeChallenge accepts S256 only and refuses with InvalidRequest.
-func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
+// parseCodeChallenge accepts S256 only and refuses with InvalidRequest.
+func parseCodeChallenge(challenge, method string) (codeChallenge, error) {
 	switch {
 	case challenge == "":
-		return CodeChallenge{}, Refuse(InvalidRequest, "A19", "the code_challenge is missing")
+		return codeChallenge{}, Refuse(InvalidRequest, "A19", "the code_challenge is missing")
 	case method != "S256":
-		return CodeChallenge{}, Refuse(InvalidRequest, "A20", "the code_challenge_method has to be S256")
+		return codeChallenge{}, Refuse(InvalidRequest, "A20", "the code_challenge_method has to be S256")
 	}
 	if _, ok := decode32(challenge); !ok {
-		return CodeChallenge{},
+		return codeChallenge{},
 			Refuse(InvalidRequest, "A21", "the code_challenge is not the base64url form of a SHA-256")
 	}
-	return CodeChallenge{challenge}, nil
+	return codeChallenge{challenge}, nil
 }
 
 // decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks for line breaks itself
@@ -41,8 +41,8 @@ const (
 	verifierCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 )
 
-// VerifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6).
-func (c CodeChallenge) VerifiedBy(verifier string) bool {
+// verifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6).
+func (c codeChallenge) verifiedBy(verifier string) bool {
 	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength ||
 		strings.Trim(verifier, verifierCharacters) != "" {
 		return false

@@ -211,7 +211,7 @@ type SecretKeeper = seal.SecretKeeper
 // Fingerprint is the keyed hash of a host token by which a Store finds its grants.
 type Fingerprint = seal.Fingerprint
 
-// keeper returns Secret and PreviousSecrets, or Secrets when Secret is empty. checkSecrets refuses
+// keeper returns Secret and PreviousSecrets, or Secrets when Secret is empty. checkRequired refuses
 // an empty Secret.
 func (c Config) keeper() SecretKeeper {
 	if len(c.Secret) == 0 && c.Secrets != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 )
 
-// DirectClient is the client of a caller whose bearer token is one of the site's own.
-const DirectClient = "direct"
+// directClient is the client of a caller whose bearer token is one of the site's own.
+const directClient = "direct"
 
 // IsOwnToken reports whether a pasted text or the value of a header begins, once it is unwrapped,
 // as a token, code or client secret of this server does. Such a text is never sent to the site.
@@ -18,7 +18,7 @@ func IsOwnToken(text string) bool {
 }
 
 // DirectID stands for the grant of a caller with a token of the site.
-func DirectID(token Fingerprint) string { return DirectClient + "/" + hex.EncodeToString(token[:8]) }
+func DirectID(token Fingerprint) string { return directClient + "/" + hex.EncodeToString(token[:8]) }
 
 // DirectCaller returns the caller of a server with a token of the site, who has what the token may
 // grant there. It refuses with InvalidToken when that is nothing.
@@ -29,7 +29,7 @@ func (s *Settings) DirectCaller(token Fingerprint, person Principal, at Resource
 	}
 	return Caller{
 		Grant:   DirectID(token),
-		Client:  RestoreClientID(DirectClient),
+		Client:  RestoreClientID(directClient),
 		Subject: person.Subject,
 		Account: person.Name,
 		Roles:   person.Roles,
@@ -38,7 +38,7 @@ func (s *Settings) DirectCaller(token Fingerprint, person Principal, at Resource
 }
 
 // IsDirect reports whether the caller has sent a token of the site.
-func (c Caller) IsDirect() bool { return c.Client.String() == DirectClient }
+func (c Caller) IsDirect() bool { return c.Client.String() == directClient }
 
 // RefuseDirectToken refuses a token that the site does not know. The client gets the same error as
 // for any other invalid token.

@@ -143,7 +143,7 @@ var _ = Describe("The life of a grant", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(snapshot(f).Rotations).
 			To(HaveExactElements(HaveField("Box", Not(ContainSubstring(string(next.Refresh.content()))))))
-		pair, err := f.grant.newestFor(f.refresh, settings.Keys)
+		pair, _, err := f.grant.newestFor(f.refresh, settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pair.refresh.Reveal()).To(Equal(next.Refresh.Reveal()))
 		Expect(pair.access.Reveal()).To(Equal(next.Access.Reveal()))
@@ -151,7 +151,7 @@ var _ = Describe("The life of a grant", func() {
 		for _, stranger := range []Secret{next.Refresh, next.Access, newSecretOf(RefreshTokenSecret, f.grant.ID(), 1)} {
 			_, err := kept.open(stranger, f.grant.ID(), settings.Keys)
 			Expect(err).To(MatchError(ErrHostTokenLost))
-			_, err = f.grant.newestFor(stranger, settings.Keys)
+			_, _, err = f.grant.newestFor(stranger, settings.Keys)
 			Expect(err).To(MatchError(ErrHostTokenLost))
 		}
 	})

@@ -1,8 +1,6 @@
 package oauth
 
-import (
-	"slices"
-)
+import "slices"
 
 // Parameters are the decoded parameters of one request, from its query or its form, never from
 // both.
@@ -38,11 +36,8 @@ func (p Parameters) CheckNotRepeated(names ...string) error {
 // CheckNoneRepeated refuses like CheckNotRepeated for every parameter but resource, the only one
 // that may be repeated (RFC 8707 §2).
 func (p Parameters) CheckNoneRepeated() error {
-	for name := range p {
-		if name == "resource" {
-			continue
-		}
-		if len(p[name]) > 1 { // also an empty one: no client has a reason to send it
+	for name, values := range p {
+		if name != "resource" && len(values) > 1 { // also an empty one: no client has a reason to send it
 			return Refuse(InvalidRequest, "D5", "a parameter is repeated")
 		}
 	}

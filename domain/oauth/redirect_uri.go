@@ -17,9 +17,9 @@ const maxRedirectURILength = 2048
 var forbiddenSchemes = []string{"javascript", "data", "vbscript", "file", "blob", "about", "mailto", "ws", "wss", "ftp",
 	"filesystem", "view-source"}
 
-// ParseRedirectURI accepts https, http to a loopback host, and the given private-use schemes. It
+// parseRedirectURI accepts https, http to a loopback host, and the given private-use schemes. It
 // refuses all else with InvalidRequest.
-func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) {
+func parseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) {
 	scheme, rest, found := strings.Cut(raw, ":")
 	authority := authorityOf(rest)
 	_, realPort := withoutPort(raw)
@@ -88,9 +88,9 @@ func (u RedirectURI) PrivateScheme() bool {
 	return !strings.HasPrefix(u.raw, "https:") && !strings.HasPrefix(u.raw, "http:")
 }
 
-// Matches reports whether u equals a registered URI byte for byte. Only the port of a loopback URI
+// matches reports whether u equals a registered URI byte for byte. Only the port of a loopback URI
 // may differ (RFC 8252 §7.3).
-func (u RedirectURI) Matches(registered RedirectURI) bool {
+func (u RedirectURI) matches(registered RedirectURI) bool {
 	if !registered.Loopback() {
 		return u.raw == registered.raw
 	}

@@ -18,15 +18,15 @@ var (
 // parser sees.
 func FuzzRedirectMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, registered, requested string) {
-		published, err := ParseRedirectURI(registered, private)
+		published, err := parseRedirectURI(registered, private)
 		if err != nil {
 			return
 		}
 		checkTarget(t, published)
-		if !published.Matches(published) {
+		if !published.matches(published) {
 			t.Fatalf("%q does not match itself", registered)
 		}
-		asked, err := ParseRedirectURI(requested, private)
+		asked, err := parseRedirectURI(requested, private)
 		if err != nil {
 			if requested == registered {
 				t.Fatalf("accepted once, then refused: %v", err)
@@ -34,10 +34,10 @@ func FuzzRedirectMatch(f *testing.F) {
 			return
 		}
 		checkTarget(t, asked)
-		if got, want := asked.Matches(published), mayReplace(requested, registered); got != want {
+		if got, want := asked.matches(published), mayReplace(requested, registered); got != want {
 			t.Fatalf("%q for the registered %q: %t, and the reference says %t", requested, registered, got, want)
 		}
-		if asked.Matches(published) {
+		if asked.matches(published) {
 			checkSameTarget(t, asked, published)
 		}
 	})

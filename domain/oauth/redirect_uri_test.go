@@ -11,13 +11,13 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 	registered := []string{"http://localhost/callback", "http://127.0.0.1:3000/cb", "http://[::1]/cb",
 		"https://c.example/cb", "https://c.example/cb?x=1", "cursor://a/cb"}
 	allowed := func(raw string, schemes ...string) bool {
-		target, err := ParseRedirectURI(raw, schemes)
+		target, err := parseRedirectURI(raw, schemes)
 		if err != nil {
 			return false
 		}
 		for _, published := range registered {
-			uri, err := ParseRedirectURI(published, schemes)
-			if err == nil && target.Matches(uri) {
+			uri, err := parseRedirectURI(published, schemes)
+			if err == nil && target.matches(uri) {
 				return true
 			}
 		}
@@ -62,7 +62,7 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 
 	DescribeTable("refuses a target that is never allowed, also when a client has published it",
 		func(raw string, schemes ...string) {
-			_, err := ParseRedirectURI(raw, schemes)
+			_, err := parseRedirectURI(raw, schemes)
 			Expect(err).To(Refused(InvalidRequest))
 		},
 		Entry(nil, "http://localhost.evil.example/cb"), Entry(nil, "http://localhostile.example/cb"),
@@ -74,7 +74,7 @@ var _ = Describe("Matching a redirect URI", Label("A11", "A12", "A13", "A14", "N
 	)
 	It("never redirects to a script or a file, even when a setting allows the scheme", func() {
 		for _, scheme := range forbiddenSchemes {
-			_, err := ParseRedirectURI(scheme+"://a/cb", []string{scheme})
+			_, err := parseRedirectURI(scheme+"://a/cb", []string{scheme})
 			Expect(err).To(Refused(InvalidRequest), scheme)
 		}
 	})

@@ -47,7 +47,7 @@ func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time
 	if err := g.checkReuse(by.Token, settings, now); err != nil {
 		return err
 	}
-	if err := g.resource.Accepts(by.Resources); err != nil {
+	if err := g.resource.accepts(by.Resources); err != nil {
 		return err
 	}
 	_, err := g.requested(by.Scope, settings)
@@ -109,7 +109,7 @@ func (g *AccessGrant) requested(scope string, settings *Settings) (Scopes, error
 func (g *AccessGrant) UnsealWithRefreshToken(presented Secret, settings *Settings) (*UnsealedHostToken, error) {
 	holder := presented
 	if !g.isNewest(presented) {
-		found, err := g.newestFor(presented, settings.Keys)
+		found, _, err := g.newestFor(presented, settings.Keys)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Sett
 // one takes its place, but not at the cost of an older one: a thief could otherwise end the
 // access tokens of the owner.
 func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
-	found, err := g.newestFor(by.Token, settings.Keys)
+	found, before, err := g.newestFor(by.Token, settings.Keys)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Sett
 		return nil, err
 	}
 	tokens.Refresh = found.refresh
-	last.Box, err = issued{refresh: found.refresh, access: tokens.Access}.sealFor(found.before, g.id, settings.Keys)
+	last.Box, err = issued{refresh: found.refresh, access: tokens.Access}.sealFor(before, g.id, settings.Keys)
 	return tokens, err
 }
 

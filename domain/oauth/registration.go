@@ -110,7 +110,7 @@ func (d clientDocument) registeredRedirects(privateSchemes []string) (usable []R
 		return refuse("L4", "the redirect_uris of the registration are not a list of 1 to 10 strings")
 	}
 	for i, raw := range asked {
-		uri, err := ParseRedirectURI(raw, privateSchemes)
+		uri, err := parseRedirectURI(raw, privateSchemes)
 		switch {
 		case err != nil && hasUnlistedScheme(raw):
 			continue
@@ -136,7 +136,7 @@ func hasUnlistedScheme(raw string) bool {
 		slices.Contains(forbiddenSchemes, lower) {
 		return false
 	}
-	_, err := ParseRedirectURI(raw, []string{scheme})
+	_, err := parseRedirectURI(raw, []string{scheme})
 	return err == nil
 }
 

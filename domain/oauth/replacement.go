@@ -26,7 +26,7 @@ func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Tim
 	}
 	settings = settings.withKeys(keys)
 	for _, code := range a.Codes {
-		if !code.active(now) || !by.concerns(&code.consent) {
+		if _, answered := by.Verified[code.resource]; !answered || !code.active(now) {
 			continue
 		}
 		if err := by.applyTo(&code.consent, settings); err != nil {
@@ -35,7 +35,7 @@ func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Tim
 		replaced++
 	}
 	for _, grant := range a.Grants {
-		if !grant.active(now) || !by.concerns(&grant.consent) {
+		if _, answered := by.Verified[grant.resource]; !answered || !grant.active(now) {
 			continue
 		}
 		if err := by.applyTo(&grant.consent, settings); err != nil {
@@ -45,11 +45,6 @@ func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Tim
 		replaced++
 	}
 	return replaced, nil
-}
-
-func (r Replacement) concerns(of *consent) bool {
-	_, answered := r.Verified[of.resource]
-	return answered
 }
 
 func (r Replacement) applyTo(of *consent, settings *Settings) (err error) {

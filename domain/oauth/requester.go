@@ -58,8 +58,8 @@ const (
 	RegistrationsPerMinute        = 6000 // of clients that register themselves
 	AddressRegistrationsPerMinute = 30
 
-	NetworkFetchesPerMinute = 30 // of documents that are not in the cache, for a /24 or a /56
-	HostFetchesPerMinute    = 60
+	networkFetchesPerMinute = 30 // of documents that are not in the cache, for a /24 or a /56
+	hostFetchesPerMinute    = 60
 )
 
 // UnknownToken returns the rates of an unknown code or refresh token.
@@ -83,9 +83,9 @@ func (r Requester) Registration() []Rate {
 
 // Fetch returns the rates of a fetch of an unknown document from a host.
 func (r Requester) Fetch(host string) []Rate {
-	rates := []Rate{{"fetches from " + host, 1, HostFetchesPerMinute}}
+	rates := []Rate{{"fetches from " + host, 1, hostFetchesPerMinute}}
 	if r.Limited() {
-		rates = append(rates, Rate{"fetches for " + r.networks[1].String(), 1, NetworkFetchesPerMinute})
+		rates = append(rates, Rate{"fetches for " + r.networks[1].String(), 1, networkFetchesPerMinute})
 	}
 	return rates
 }

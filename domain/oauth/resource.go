@@ -15,9 +15,9 @@ func NewResource(canonical string) Resource { return Resource{canonical} }
 // String returns the exact configured URI.
 func (r Resource) String() string { return r.canonical }
 
-// Accepts checks the resource parameters of a request, which may have none: each must name this
-// resource, or Accepts refuses with InvalidTarget.
-func (r Resource) Accepts(requested []string) error {
+// accepts checks the resource parameters of a request, which may have none: each must name this
+// resource, or accepts refuses with InvalidTarget.
+func (r Resource) accepts(requested []string) error {
 	for _, uri := range requested {
 		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {
 			return Refuse(InvalidTarget, "A29", "the resource is not an absolute URI without a fragment")
@@ -180,7 +180,7 @@ func (s *Settings) MayHaveIssued(resource Resource) bool {
 func (s *Settings) selectResource(requested []string) (resource Resource, err error) {
 	var protected []string
 	for _, known := range s.Resources {
-		if err = known.Resource.Accepts(requested); err == nil {
+		if err = known.Resource.accepts(requested); err == nil {
 			return known.Resource, nil
 		}
 		protected = append(protected, known.Resource.canonical)

@@ -13,17 +13,17 @@ func FuzzResource(f *testing.F) {
 			return // start-up would fail
 		}
 		resource := NewResource(canonical)
-		if err := resource.Accepts([]string{canonical}); err != nil {
+		if err := resource.accepts([]string{canonical}); err != nil {
 			t.Fatalf("%q does not accept itself: %v", canonical, err)
 		}
-		err := resource.Accepts([]string{requested})
+		err := resource.accepts([]string{requested})
 		if kind, refused := KindOf(err); err != nil && (!refused || kind != InvalidTarget) {
 			t.Fatalf("refused %q with %v", requested, err)
 		}
 		if got, want := err == nil, namesSame(requested, canonical); got != want {
 			t.Fatalf("%q for %q: %t, and the reference says %t", requested, canonical, got, want)
 		}
-		if both := resource.Accepts([]string{canonical, requested}); (both == nil) != (err == nil) {
+		if both := resource.accepts([]string{canonical, requested}); (both == nil) != (err == nil) {
 			t.Fatalf("%q beside %q: %v, and alone: %v", requested, canonical, both, err)
 		}
 	})

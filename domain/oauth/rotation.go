@@ -105,26 +105,19 @@ func (r *Rotation) open(replaced Secret, grant string, keys seal.KeyRing) (issue
 	}, nil
 }
 
-// newest is the newest pair of tokens, as the holder of a replaced refresh token finds it.
-type newest struct {
-	issued
-	before Secret // the refresh token that the newest one replaced
-}
-
-// newestFor walks from a replaced refresh token to the newest pair: each successor opens
-// the box of the next one.
-func (g *AccessGrant) newestFor(presented Secret, keys seal.KeyRing) (newest, error) {
+// newestFor walks from a replaced refresh token to the newest pair: each successor opens the box of
+// the next one. It also returns the refresh token that the newest one replaced.
+func (g *AccessGrant) newestFor(presented Secret, keys seal.KeyRing) (pair issued, before Secret, err error) {
 	start := g.findRotation(presented)
 	if start < 0 {
-		return newest{}, fmt.Errorf("finding a successor: %w", ErrHostTokenLost)
+		return issued{}, Secret{}, fmt.Errorf("finding a successor: %w", ErrHostTokenLost)
 	}
-	found := newest{issued: issued{refresh: presented}}
+	pair.refresh = presented
 	for i := range g.rotations[start:] {
-		pair, err := g.rotations[start+i].open(found.refresh, g.id, keys)
-		if err != nil {
-			return newest{}, err
+		before = pair.refresh
+		if pair, err = g.rotations[start+i].open(before, g.id, keys); err != nil {
+			return issued{}, Secret{}, err
 		}
-		found = newest{issued: pair, before: found.refresh}
 	}
-	return found, nil
+	return pair, before, nil
 }

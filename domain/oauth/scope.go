@@ -120,9 +120,6 @@ func (c ScopeCatalogue) Describe(granted Scopes) []Scope {
 	return slices.DeleteFunc(slices.Clone(c.known), func(s Scope) bool { return !granted.Has(s.Name) })
 }
 
-// Ceiling returns the scopes that a host token may grant when its Principal names none.
-func (c ScopeCatalogue) Ceiling() Scopes { return c.defaults.With(OfflineAccess) }
-
 // Expand adds the implied scopes, also indirectly implied ones.
 func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 	for {
@@ -142,10 +139,10 @@ func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 // openIDScopes are the scopes of OpenID Connect (Core §5.4), which some clients always request.
 var openIDScopes = NewScopes("openid", "profile", "email", "address", "phone")
 
-// Resolve returns the known ones of the requested scopes. It refuses with InvalidScope when none is
+// resolve returns the known ones of the requested scopes. It refuses with InvalidScope when none is
 // known, unless all are scopes of OpenID. It adds the defaults when no known scope is requested, or
 // only OfflineAccess.
-func (c ScopeCatalogue) Resolve(text string) (Scopes, error) {
+func (c ScopeCatalogue) resolve(text string) (Scopes, error) {
 	requested, err := ParseScopes(text)
 	if err != nil {
 		return Scopes{}, err

@@ -69,7 +69,7 @@ func checkSets(t *testing.T, a, b Scopes) {
 // checkGranted lets nothing be granted that is unknown, or neither asked for nor a default.
 func checkGranted(t *testing.T, catalogue ScopeCatalogue, text string, words []string) {
 	t.Helper()
-	granted, err := catalogue.Resolve(text)
+	granted, err := catalogue.resolve(text)
 	known := slices.ContainsFunc(words, func(w string) bool {
 		return slices.Contains([]string{"mcp", "write", OfflineAccess}, w)
 	})

@@ -86,7 +86,7 @@ func (s *Settings) accessTokensUnseal() bool { return s.RecheckEvery > 0 || s.Ho
 // ceiling returns the scopes of a server that a host token may grant at most.
 func (s *Settings) ceiling(p Principal, at Resource) Scopes {
 	if p.Scopes == nil {
-		return s.ScopesOf(at).Ceiling()
+		return s.ScopesOf(at).defaults.With(OfflineAccess)
 	}
 	return s.ScopesOf(at).Expand(NewScopes(p.Scopes...)).With(OfflineAccess)
 }

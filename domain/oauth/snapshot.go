@@ -121,7 +121,7 @@ func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 	c := &AuthorizationCode{
 		consent:     s.restore(),
-		challenge:   CodeChallenge{s.CodeChallenge},
+		challenge:   codeChallenge{s.CodeChallenge},
 		expiresAt:   s.ExpiresAt,
 		grantEnd:    s.GrantEnd,
 		redeemedAt:  s.RedeemedAt,

@@ -123,7 +123,7 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 		resource:         resource,
 		state:            values.Get("state"),
 		scopes:           restoreScopes(values.Get("scope")),
-		challenge:        CodeChallenge{values.Get("code_challenge")},
+		challenge:        codeChallenge{values.Get("code_challenge")},
 		settings:         settings,
 	}}, nil
 }

@@ -94,10 +94,10 @@ var _ = Describe("Comparing a resource", Label("A28", "A29", "A30", "A31", "A32"
 			"https://cms.example/mcp", "https://cms.example/mcp/", "HTTPS://CMS.Example/mcp",
 			"https://cms.example:443/mcp", "https://cms.example/mcp?read_only=true",
 		} {
-			Expect(resource.Accepts([]string{requested})).To(Succeed(), requested)
-			Expect(resource.Accepts([]string{requested, "https://cms.example/mcp"})).To(Succeed(), requested)
+			Expect(resource.accepts([]string{requested})).To(Succeed(), requested)
+			Expect(resource.accepts([]string{requested, "https://cms.example/mcp"})).To(Succeed(), requested)
 		}
-		Expect(resource.Accepts(nil)).To(Succeed())
+		Expect(resource.accepts(nil)).To(Succeed())
 	})
 
 	It("refuses every other text, also as one of two", func() {
@@ -107,8 +107,8 @@ var _ = Describe("Comparing a resource", Label("A28", "A29", "A30", "A31", "A32"
 			"https://cms.example/mcp#", "mcp", "https://other.example/mcp", "https://cms.example/%6dcp",
 			"https://cms.example/x/../mcp",
 		} {
-			Expect(resource.Accepts([]string{requested})).To(Refused(InvalidTarget), requested)
-			Expect(resource.Accepts([]string{"https://cms.example/mcp", requested})).
+			Expect(resource.accepts([]string{requested})).To(Refused(InvalidTarget), requested)
+			Expect(resource.accepts([]string{"https://cms.example/mcp", requested})).
 				To(Refused(InvalidTarget), requested)
 		}
 	})
@@ -116,12 +116,12 @@ var _ = Describe("Comparing a resource", Label("A28", "A29", "A30", "A31", "A32"
 
 var _ = Describe("Proving a code challenge", Label("A19", "A20", "A21", "D12", "D16", "RFC 7636"), func() {
 	It("accepts the verifier of RFC 7636 appendix B", func() {
-		challenge, err := ParseCodeChallenge("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "S256")
+		challenge, err := parseCodeChallenge("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "S256")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(challenge.VerifiedBy("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")).To(BeTrue())
+		Expect(challenge.verifiedBy("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")).To(BeTrue())
 	})
 	DescribeTable("is not convinced by", func(offered string) {
-		Expect(CodeChallenge{challengeOf(offered)}.VerifiedBy(offered)).To(BeFalse())
+		Expect(codeChallenge{challengeOf(offered)}.verifiedBy(offered)).To(BeFalse())
 	},
 		Entry("nothing", ""), Entry("42 characters", strings.Repeat("a", 42)),
 		Entry("129 characters", strings.Repeat("a", 129)), Entry("a foreign character", strings.Repeat("a", 43)+"+"),
@@ -133,7 +133,7 @@ var _ = Describe("Granting scopes", Label("A23", "A24", "A25", "A27"), func() {
 		{Name: "admin", Implies: []string{"write"}}}, defaults: NewScopes("mcp")}
 
 	DescribeTable("reduces", func(asked, granted string) {
-		scopes, err := catalogue.Resolve(asked)
+		scopes, err := catalogue.resolve(asked)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(scopes.String()).To(Equal(granted))
 	},
@@ -144,7 +144,7 @@ var _ = Describe("Granting scopes", Label("A23", "A24", "A25", "A27"), func() {
 		Entry("nothing that is known", "admin offline_access", "admin offline_access"),
 	)
 	DescribeTable("refuses", func(asked string) {
-		_, err := catalogue.Resolve(asked)
+		_, err := catalogue.resolve(asked)
 		Expect(err).To(Refused(InvalidScope))
 	}, Entry("only unknown ones", "profile admin2"), Entry("other case", "MCP"), Entry("a tab", "mcp\twrite"),
 		Entry("a quote", `"mcp"`), Entry("a backslash", `m\cp`), Entry("too much", strings.Repeat("x", 1025)))
@@ -167,7 +167,7 @@ var _ = Describe("Repeating a parameter", Label("D5"), func() {
 var _ = Describe("Comparing a resource on this computer", Label("A30"), func() {
 	It("drops the default port of http, and of http only", func() {
 		local := NewResource("http://127.0.0.1/mcp")
-		Expect(local.Accepts([]string{"http://127.0.0.1:80/mcp"})).To(Succeed())
-		Expect(local.Accepts([]string{"http://127.0.0.1:443/mcp"})).To(Refused(InvalidTarget))
+		Expect(local.accepts([]string{"http://127.0.0.1:80/mcp"})).To(Succeed())
+		Expect(local.accepts([]string{"http://127.0.0.1:443/mcp"})).To(Refused(InvalidTarget))
 	})
 })

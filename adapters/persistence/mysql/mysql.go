@@ -68,9 +68,8 @@ func connector(server, address *url.URL) (sqldriver.Connector, error) {
 
 // code returns the number of an error, because most errors share the SQLSTATE HY000.
 func code(err error) string {
-	var failure *driver.MySQLError
-	if !errors.As(err, &failure) {
-		return ""
+	if failure, found := errors.AsType[*driver.MySQLError](err); found {
+		return strconv.Itoa(int(failure.Number))
 	}
-	return strconv.Itoa(int(failure.Number))
+	return ""
 }

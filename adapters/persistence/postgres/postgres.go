@@ -51,9 +51,8 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 }
 
 func code(err error) string {
-	var failure *pgconn.PgError
-	if !errors.As(err, &failure) {
-		return ""
+	if failure, found := errors.AsType[*pgconn.PgError](err); found {
+		return failure.Code
 	}
-	return failure.Code
+	return ""
 }

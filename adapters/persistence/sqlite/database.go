@@ -93,11 +93,10 @@ func disconnect(db *gorm.DB) error {
 
 // code returns SQLite's extended result code, 0 for any other error.
 func code(err error) int {
-	var failure *driver.Error
-	if !errors.As(err, &failure) {
-		return 0
+	if failure, found := errors.AsType[*driver.Error](err); found {
+		return failure.Code()
 	}
-	return failure.Code()
+	return 0
 }
 
 // IsDuplicate reports that a row with this key exists.
