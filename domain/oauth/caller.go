@@ -20,7 +20,7 @@ import (
 // the tool policy of the MCP server only.
 type Principal struct {
 	Subject string
-	Name    string // of the account, for people; Subject
+	Name    string // of the account, for people; without one, they see Subject
 	TokenID string // what the site calls the token, which says nothing about its text; see EndGrantsOfTokenID
 	Roles   []string
 	Scopes  []string // the most that this token can grant; nil means the default scopes and OfflineAccess

@@ -198,7 +198,7 @@ func refuseResource(requested string, protected ...string) error {
 
 // checkResources checks each resource, and that no two of them share an address.
 func (c Config) checkResources() (found mistakes) {
-	if c.Resource != c.Issuer+"/mcp" { // otherwise checkURLs has reported the same for the issuer
+	if c.Resource != c.Issuer+defaultPath { // otherwise checkURLs has reported the same for the issuer
 		found = c.checkResource("Resource", c.Resource)
 	}
 	taken, first := []string{c.Resource}, comparableForm(c.Resource)
