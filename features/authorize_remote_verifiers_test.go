@@ -107,20 +107,6 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 					To(ConsistOf(authorTools))
 			})
 
-		It("takes a role away from an access token in use, within recheck-every",
-			Label("roles", "J8"), func(ctx SpecContext) {
-				world = NewWorld(func(config *service.Config) {
-					config.Verification = way.configure(site.site.URL("/token"))
-					config.RecheckEvery = 5 * time.Minute
-				})
-				client = world.NewClient()
-				tokens := client.Connect(ctx)
-				site.Answer(200, way.author)
-				Expect(tools(ctx, tokens)).To(ConsistOf(editorTools))
-				world.Clock.Advance(5 * time.Minute)
-				Expect(tools(ctx, tokens)).To(ConsistOf(authorTools))
-			})
-
 		It("refuses other tokens, and ends grants of a token that becomes invalid",
 			Label("B8", "J1"), func(ctx SpecContext) {
 				tokens := client.Connect(ctx)

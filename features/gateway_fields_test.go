@@ -215,10 +215,7 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
 		client := world.NewClient()
 		tokens := client.ConnectWith(ctx, "user", "ann", "token", ann)
-		asked, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/connections", http.NoBody)
-		Expect(err).NotTo(HaveOccurred())
-		asked.Header.Set("Accept-Language", "de")
-		page := ReadPage(Send(asked))
+		page := ReadPage(visit(ctx, world.Issuer+"/oauth/connections", "de"))
 		Expect(page.Text).
 			To(And(ContainSubstring("Benutzername"), Not(ContainSubstring("field_org")),
 				Not(ContainSubstring("bearer_token"))))
@@ -226,7 +223,7 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 			To(ContainSubstring("No app is connected with these values"))
 		Expect(page.Submit(ctx, entering("show", []string{"user", "ann", "token", ann})).Text).
 			To(ContainSubstring(">End this connection<"))
-		_, err = world.service.Authz.EndGrantsOf(ctx, ann)
+		_, err := world.service.Authz.EndGrantsOf(ctx, ann)
 		Expect(err).To(MatchError(ContainSubstring("the field user is missing")))
 		Expect(world.service.Authz.EndGrantsOfFields(ctx, map[string]string{"user": "ann", "token": ann})).To(Equal(1))
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))

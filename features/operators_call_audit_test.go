@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -243,20 +242,6 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 			Expect(lines[0]).To(And(HaveField("Outcome", "ok"), HaveField("Status", 200)))
 			Expect(lines[1]).To(And(HaveField("Outcome", "error"), HaveField("Status", BeNumerically(">=", 500))))
 		})
-
-	It("has a refusal for missing scopes with its rule", Label("V1", "G10"), func(ctx SpecContext) {
-		path, adjust := auditing()
-		world := NewGateway(NewUpstream(apiKey).URL+"/mcp", adjust, func(c *service.Config) {
-			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
-			c.Scopes[0].Name, c.Scopes[1].Name = "mcp", "danger"
-			c.Gateway.ToolScopes = []service.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}}}
-		})
-		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		Expect(talk.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).To(Equal(http.StatusForbidden))
-		Expect(toolCalls(path, 1)).
-			To(ConsistOf(And(HaveField("Name", "delete_all"), HaveField("Outcome", "refused"), HaveField("Rule", "G10"),
-				HaveField("Status", 403))))
-	})
 
 	It("is in the log with audit-log, with the request id of the response", Label("V1"), func(ctx SpecContext) {
 		world := NewWorld(func(config *service.Config) { config.Audit.Log = true })

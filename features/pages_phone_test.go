@@ -2,7 +2,6 @@ package features_test
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"github.com/chromedp/chromedp"
@@ -77,11 +76,7 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 			for _, apply := range change {
 				apply(parameters)
 			}
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet,
-				world.Issuer+"/oauth/authorize?"+parameters.Encode(), http.NoBody)
-			Expect(err).NotTo(HaveOccurred())
-			r.Header.Set("Accept-Language", language)
-			return Send(r)
+			return visit(ctx, world.Issuer+"/oauth/authorize?"+parameters.Encode(), language)
 		}
 	}
 	in := func(language string) func(context.Context) Response { return asking(language) }
