@@ -69,13 +69,6 @@ func (d *down) Change(ctx context.Context, of oauth.Selection, change func(*oaut
 	return d.Store.Change(ctx, of, change)
 }
 
-// asked is a verifier that calls itself for each token.
-type asked func(token string) error
-
-func (a asked) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
-	return oauth.Principal{Subject: "ann"}, a(token)
-}
-
 var _ = Describe("A host's own settings", func() {
 	const issuer = "https://cms.example"
 	redirect := func(uri string) func(url.Values) { return func(v url.Values) { v.Set("redirect_uri", uri) } }

@@ -37,6 +37,15 @@ func fewAtOnce(all, few int, act func(i int)) {
 // logins is one less than the limit of concurrent token checks per address.
 const logins = 4
 
+// bearing adds a bearer token to each request.
+type bearing string
+
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 var _ = Describe("Using replicas behind a proxy without sticky sessions", Label("replicas", "R1"), Ordered,
 	ContinueOnFailure, func() {
 		const connections = 200
@@ -143,7 +152,7 @@ func (f *Fleet) connect(ctx context.Context, published *Client, revision string)
 	if revision == httpSSE {
 		tokens := published.Connect(ctx)
 		return ConnectSDK(ctx, revision,
-			&mcp.SSEClientTransport{Endpoint: f.MCP(), HTTPClient: &http.Client{Transport: bearer(tokens.Access)}})
+			&mcp.SSEClientTransport{Endpoint: f.MCP(), HTTPClient: &http.Client{Transport: bearing(tokens.Access)}})
 	}
 	return f.sdkClientOf(published).Connect(ctx, revision)
 }

@@ -1,7 +1,9 @@
 package features_test
 
 import (
+	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -53,6 +55,148 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 				Entry("one token", NodeTimeout(5*time.Minute), 1, 100),
 				Entry("three generations", NodeTimeout(5*time.Minute), 3, 30),
 			)
+
+			It("refuses the tokens of a grant that was ended at one replica, at the others within 1.5 seconds",
+				Label("E9", "G7"), func(ctx SpecContext) {
+					// Batch is one less than the limit of concurrent token checks per address.
+					const rounds, batch = 1000, 4
+					client := fleet.NewClient()
+					for first := 0; first < rounds; first += batch {
+						var rounding sync.WaitGroup
+						for round := first; round < first+batch; round++ {
+							rounding.Go(func() {
+								defer GinkgoRecover()
+								tokens := client.Connect(ctx)
+								for i := range fleet.Replicas { // each replica has it in its cache
+									Expect(fleet.callAt(ctx, i, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+								}
+								at := *client
+								at.World = fleet.At(round)
+								Expect(at.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+								Expect(at.World.Call(ctx, tokens.Access)).To(BeChallenged(fleet.World, "invalid_token"))
+								within := time.Now().Add(1500 * time.Millisecond)
+								for i := range fleet.Replicas {
+									Eventually(func() Response { return fleet.callAt(ctx, i, tokens.Access) }).
+										WithTimeout(max(time.Until(within), time.Millisecond)).
+										Should(BeChallenged(fleet.World, "invalid_token"))
+								}
+							})
+						}
+						rounding.Wait()
+					}
+				}, NodeTimeout(5*time.Minute))
+
+			It("closes the streams of a grant that was ended at one replica within a second at all replicas",
+				Label("E9", "G16"), func(ctx SpecContext) {
+					for at := range fleet.Replicas {
+						client := fleet.NewClient()
+						tokens := client.Connect(ctx)
+						var open []*Stream
+						for i := range fleet.Replicas {
+							legacy := fleet.At(i).Converse(ctx, httpSSE, tokens.Access)
+							open = append(open, legacy.Listen(ctx),
+								fleet.At(i+1).Converse(ctx, sessions, tokens.Access).Listen(ctx))
+						}
+						ending := *client
+						ending.World = fleet.At(at)
+						Expect(ending.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+						within := time.Now().Add(time.Second)
+						for _, stream := range open {
+							Eventually(stream.Events).WithTimeout(max(time.Until(within), time.Millisecond)).
+								Should(BeClosed())
+						}
+					}
+				}, NodeTimeout(time.Minute))
+
+			It("responds with 503 only while the database restarts, and recovers afterwards",
+				Label("D30", "G11", "E10", "N14"), func(ctx SpecContext) {
+					client := fleet.NewClient()
+					tokens := client.Connect(ctx)
+					load := fleet.underLoad(ctx, client, tokens)
+					Eventually(load.Answers).WithTimeout(patience).
+						Should(HaveKeyWithValue(http.StatusOK, BeNumerically(">", 100)))
+					Expect(fleet.Server.Stop()).To(Succeed())
+					Eventually(load.Answers).WithTimeout(patience).
+						Should(HaveKeyWithValue(http.StatusServiceUnavailable, BeNumerically(">", 20)))
+					Expect(fleet.Server.Start(ctx)).To(Succeed())
+					back := time.Now()
+					load.Recovered(ctx, back.Add(2*time.Second))
+					Expect(load.Stop()).
+						To(And(HaveLen(2), HaveKey(http.StatusOK), HaveKey(http.StatusServiceUnavailable)))
+					fresh := client.Token(ctx, client.Refresh(tokens.Refresh))
+					Expect(fresh.StatusCode).To(Equal(http.StatusOK), fresh.Text)
+				}, NodeTimeout(5*time.Minute))
 		})
 	}
 })
+
+// Load records the responses to continuous calls of every replica.
+type Load struct {
+	mu       sync.Mutex
+	answers  map[int]int // number of responses by status
+	failures time.Time   // start of the last call that failed
+	stop     context.CancelFunc
+	callers  sync.WaitGroup
+}
+
+// underLoad calls the MCP server and the token endpoint of every replica until the load is stopped.
+func (f *Fleet) underLoad(ctx context.Context, client *Client, tokens Tokens) *Load {
+	ctx, stop := context.WithCancel(ctx)
+	load := &Load{answers: map[int]int{}, stop: stop}
+	for i := range 4 * len(f.Replicas) {
+		at := *client
+		at.World = f.At(i)
+		refreshing := client.Refresh(tokens.Refresh)
+		load.callers.Go(func() {
+			defer GinkgoRecover()
+			for ctx.Err() == nil {
+				began := time.Now()
+				if i%4 == 0 {
+					load.count(began, at.Token(context.WithoutCancel(ctx), refreshing))
+					continue
+				}
+				load.count(began, at.World.Call(context.WithoutCancel(ctx), tokens.Access))
+			}
+		})
+	}
+	DeferCleanup(stop)
+	return load
+}
+
+func (l *Load) count(began time.Time, answer Response) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answers[answer.StatusCode]++
+	if answer.StatusCode != http.StatusOK && began.After(l.failures) {
+		l.failures = began
+	}
+}
+
+// Answers returns the number of responses by status.
+func (l *Load) Answers() map[int]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	copied := map[int]int{}
+	for status, count := range l.answers {
+		copied[status] = count
+	}
+	return copied
+}
+
+// Recovered waits until that time, and checks that no later call failed.
+func (l *Load) Recovered(ctx context.Context, since time.Time) {
+	GinkgoHelper()
+	Eventually(func() time.Time {
+		return time.Now()
+	}).WithContext(ctx).WithTimeout(patience).Should(BeTemporally(">", since.Add(time.Second)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	Expect(l.failures).To(BeTemporally("<", since))
+}
+
+// Stop ends the load and returns the responses.
+func (l *Load) Stop() map[int]int {
+	l.stop()
+	l.callers.Wait()
+	return l.answers
+}

@@ -66,6 +66,25 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 					Expect(another(before)).To(MatchError(ContainSubstring("another server secret")))
 				})
 
+			It("keeps all grants while only some replicas have the new secret",
+				Label("J6", "D30"), func(ctx SpecContext) {
+					late, client := world.NewReplica(), world.NewClient()
+					token := client.Connect(ctx).Refresh
+					refresh := func(at *World) Response {
+						return Post(ctx, at.Issuer+"/oauth/token", client.Refresh(token))
+					}
+					before := serverSecret(world)
+					world.RotateKeys(ctx)
+					Eventually(another).WithArguments(before).WithTimeout(patience).
+						Should(MatchError(ContainSubstring("another server secret")))
+					token = refresh(world).Tokens().Refresh
+					Eventually(func() int { return refresh(late).StatusCode }).WithContext(ctx).WithTimeout(patience).
+						Should(Equal(http.StatusServiceUnavailable))
+					late.keepSecrets(serverSecret(world))
+					answer := refresh(late)
+					Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+				})
+
 			It("starts over when the operator declares the old secret lost", Label("J6"), func(ctx SpecContext) {
 				client := world.NewClient()
 				tokens := client.Connect(ctx)

@@ -46,11 +46,11 @@ func (c *Connection) step(ctx context.Context, chance *rand.Rand) bool {
 	case c.code == "" && c.spent == "":
 		return c.authorize(ctx)
 	case c.spent == "":
-		return c.receive(ctx, c.Exchange(c.code), exchanging)
+		return c.exchange(ctx)
 	}
 	switch roll := chance.IntN(10); {
 	case roll < 5:
-		return c.receive(ctx, c.Refresh(c.refresh), refreshing)
+		return c.renew(ctx)
 	case roll < 7:
 		return c.leave(ctx)
 	case roll < 8 && len(c.live) > 1:
@@ -79,32 +79,38 @@ func (c *Connection) authorize(ctx context.Context) bool {
 	return ok
 }
 
-// ask sends a form. Without a response, it is in doubt whether the service has done what was asked.
-func (c *Connection) ask(ctx context.Context, path string, form url.Values, kind doubt) (answer Response, ok bool) {
+func (c *Connection) exchange(ctx context.Context) bool {
 	GinkgoHelper()
-	if answer, ok = send(c.request(ctx, http.MethodPost, path, form)); !ok {
-		c.doubt = kind
+	answer, ok := send(c.request(ctx, http.MethodPost, "/oauth/token", c.Exchange(c.code)))
+	if !ok {
+		c.doubt = exchanging
+		return false
 	}
-	return answer, ok
+	c.learn(answer)
+	return true
 }
 
-func (c *Connection) receive(ctx context.Context, form url.Values, kind doubt) bool {
+func (c *Connection) renew(ctx context.Context) bool {
 	GinkgoHelper()
-	answer, ok := c.ask(ctx, "/oauth/token", form, kind)
-	if ok {
-		c.learn(answer)
+	answer, ok := send(c.request(ctx, http.MethodPost, "/oauth/token", c.Refresh(c.refresh)))
+	if !ok {
+		c.doubt = refreshing
+		return false
 	}
-	return ok
+	c.learn(answer)
+	return true
 }
 
 func (c *Connection) leave(ctx context.Context) bool {
 	GinkgoHelper()
-	answer, ok := c.ask(ctx, "/oauth/revoke", url.Values{"token": {c.refresh}}, leaving)
-	if ok {
-		Expect(answer.StatusCode).To(Equal(http.StatusOK))
-		c.over = true
+	answer, ok := send(c.request(ctx, http.MethodPost, "/oauth/revoke", url.Values{"token": {c.refresh}}))
+	if !ok {
+		c.doubt = leaving
+		return false
 	}
-	return ok
+	Expect(answer.StatusCode).To(Equal(http.StatusOK))
+	c.over = true
+	return true
 }
 
 // drop revokes one access token; without a response its state is unknown.

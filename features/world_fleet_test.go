@@ -20,6 +20,7 @@ import (
 // proxy. Its issuer is the proxy's address.
 type Fleet struct {
 	*World
+	Server   *engines.Server
 	Replicas []*Member
 }
 
@@ -41,7 +42,9 @@ func NewFleet(binary Binary, engine string, command ...string) *Fleet {
 	DeferCleanup(server.Close)
 	database, err := server.Database(context.Background())
 	Expect(err).NotTo(HaveOccurred())
-	return newFleet(binary, slices.Repeat([]string{database}, fleetSize), command...)
+	f := newFleet(binary, slices.Repeat([]string{database}, fleetSize), command...)
+	f.Server = server
+	return f
 }
 
 // newFleet starts a replica for each URL of the empty database.

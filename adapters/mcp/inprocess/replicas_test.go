@@ -66,14 +66,6 @@ func numbers(length int) string {
 			`"progressToken":"p"}}}`, length)
 }
 
-func listen(ctx context.Context, s *site, session string) follow {
-	GinkgoHelper()
-	f := s.follow(ctx, http.MethodGet, "/mcp", "", append(in(session, alice), "Accept", "text/event-stream")...)
-	Expect(f.StatusCode).To(Equal(http.StatusOK))
-	Eventually(f.lines).Should(Receive(Equal(": ok")))
-	return f
-}
-
 var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 	var holder, other *site
 	BeforeEach(func() { holder, other = replicas() })

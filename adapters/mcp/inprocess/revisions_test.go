@@ -10,15 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// bearing is a transport that sends a token.
-type bearing struct{ token string }
-
-func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 func (s *site) connect(ctx context.Context, transport sdk.Transport, version string) *sdk.ClientSession {
 	GinkgoHelper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "client", Version: "1"}, nil)

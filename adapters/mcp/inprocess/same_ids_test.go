@@ -8,8 +8,6 @@ import (
 )
 
 var _ = Describe("Calls with one id in one session", Label("G18"), func() {
-	const many = 50
-
 	It("are cancelled by their id while it is the only call with it", func(ctx SpecContext) {
 		s := openSite()
 		s.withNumbers()
