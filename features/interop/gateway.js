@@ -107,10 +107,12 @@ async function use(caller, { server: { tool }, tap, direct, token }, revision, s
   }
 }
 
-// list checks for every tool that the server lists without the gateway; it may list more to a client with more capabilities.
+// list checks for every tool that the server lists without the gateway; it may list more to a client with more capabilities. Bound
+// tools are without unusual names.
 async function list(caller, direct) {
   const names = await caller.list();
-  assert(direct.names.every((name) => names.includes(name)), `got the tools ${names}, without the gateway ${direct.names}`);
+  const expected = direct.names.filter((name) => !process.env.PASTEPORT_BIND_TOOLS || /^[\w./-]+$/.test(name));
+  assert(expected.every((name) => names.includes(name)), `got the tools ${names}, without the gateway ${direct.names}`);
   return `${names.length} tools`;
 }
 
