@@ -160,7 +160,7 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 			"Retry-After":      "7",
 			"Traceparent":      "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		}
-		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Set-Cookie", "early=1")
 			w.WriteHeader(http.StatusEarlyHints)
 			for _, name := range []string{
@@ -168,7 +168,7 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 				"Set-Cookie", "Strict-Transport-Security", "Www-Authenticate", "X-Accel-Redirect", "X-Api-Key",
 				"X-Mcp-Foo", "X-Pasteport-Subject", "X-Ratelimit-Limit", "X-Request-Id",
 			} {
-				w.Header().Set(name, r.Header.Get("Authorization"))
+				w.Header().Set(name, "not=listed")
 			}
 			for name, value := range passed {
 				w.Header().Set(name, value)
@@ -183,7 +183,7 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 			Expect(answer.Header).To(HaveKeyWithValue(name, []string{value}))
 			answer.Header.Del(name)
 		}
-		Expect(answer.Header.Values("X-Request-Id")).To(ConsistOf(Not(ContainSubstring(apiKey))))
+		Expect(answer.Header.Values("X-Request-Id")).To(ConsistOf(Not(Equal("not=listed"))))
 		Expect(slices.Collect(maps.Keys(answer.Header))).To(ConsistOf("X-Request-Id", "X-Content-Type-Options", "Vary"))
 	})
 
