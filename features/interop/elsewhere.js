@@ -11,6 +11,7 @@ import { randomBytes } from 'node:crypto';
 import { copyFile, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import * as oauth from 'oauth4webapi';
 import { openClientSite } from './client_site.js';
 import { goCallers } from './clients/go_caller.js';
@@ -124,9 +125,35 @@ async function inspect(world, step) {
       await person.page.locator('button ::-p-text(list_notes)').click();
       await person.execute('welcome');
     });
-    step.without('refresh', 'see interop');
+    await step('refresh', async () => {
+      const { access_token: before } = await person.tokens();
+      await revoke(world, before, person.clientID);
+      await person.page.locator('button ::-p-text(add_note)').click(); // the page shows no form again for the tool that it has just called
+      await person.page.locator('button ::-p-text(list_notes)').click();
+      await person.page.locator('button ::-p-text(Execute Tool)').click();
+      for (const end = Date.now() + 30_000; (await person.tokens()).access_token === before; await setTimeout(100)) {
+        assert(Date.now() < end, 'it got no new access token');
+      }
+    });
     await step('introspect', async () => { await introspects(world, (await person.tokens()).access_token, true); });
-    step.without('step up', 'not tried');
+    await step('step up', async () => {
+      const write = async () => {
+        await person.page.locator('button ::-p-text(add_note)').click();
+        await person.page.locator('::-p-aria([name="text"])').fill('buy milk');
+        await person.page.locator('button ::-p-text(Execute Tool)').click();
+      };
+      await write();
+      if (!world.challenges) {
+        await person.page.locator('::-p-text(the app may not write notes)').wait();
+        return 'refused by the tool';
+      }
+      await person.page.locator('::-p-text(Additional permissions required)').wait();
+      await person.page.locator('button ::-p-text(Authorize)').click();
+      await person.approve();
+      await person.openTools('add_note');
+      await write();
+      await person.page.locator('::-p-text(added)').wait();
+    });
     await step('revoke', () => person.revoke());
   } finally {
     await person.browser?.close();
