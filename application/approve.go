@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -66,7 +66,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
 	request := consent.Ticket.Request()
-	connection.From(ctx).Record(connection.TokenJudged)
+	attempt.From(ctx).Record(attempt.TokenJudged)
 	s.traceAs(ctx, consent.Ticket.ID(), request)
 	host, err := s.parsePasted(pasted, consent.Ticket.ID(), s.settings.HostFields)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err != nil {
 		return secret, err
 	}
-	connection.From(ctx).Record(connection.CodeIssued)
+	attempt.From(ctx).Record(attempt.CodeIssued)
 	if err := s.reviewTools(ctx, consent, host, pasted); err != nil {
 		return secret, err
 	}
@@ -135,7 +135,7 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, hos
 // approved before. It does not call the verifier.
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
-	connection.From(ctx).Record(connection.TokenJudged)
+	attempt.From(ctx).Record(attempt.TokenJudged)
 	s.traceAs(ctx, consent.Ticket.ID(), request)
 	if _, err := s.store.Code(ctx, consent.Ticket.ID()); err == nil { // a person can say no during an outage
 		return oauth.Refuse(oauth.UsedTicket, "B13", "the form was approved before")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -16,7 +16,7 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
 	}
-	connection.From(ctx).Record(connection.ClientMetadata)
+	attempt.From(ctx).Record(attempt.ClientMetadata)
 	if s.settings.IsSelfRegistered(id) {
 		return s.settings.OpenClient(id)
 	}
@@ -30,7 +30,7 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	}
 	if checkedAt, failure := client.FailedCheck(); failure != nil { // the last good document is used
 		s.audit(ctx, "cimd_unchecked", "client", id.Host(), "checked_at", checkedAt, "reason", failure)
-		connection.From(ctx).Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be "+
+		attempt.From(ctx).Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be "+
 			"fetched; its version of "+checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
 	}
 	return client, nil

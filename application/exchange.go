@@ -5,14 +5,14 @@ import (
 	"context"
 	"errors"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Exchange redeems an authorization code for tokens. It checks the code before the transaction and
 // in it. A request that loses a race for the code does not end the winner's grant.
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	secret, err := s.readSecret(ctx, connection.Exchange, client, p, "code", oauth.CodeSecret)
+	secret, err := s.readSecret(ctx, attempt.Exchange, client, p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -142,10 +142,10 @@ func (s *Server) authorizationsOf(ctx context.Context, prints []oauth.Fingerprin
 func (s *Server) Sweep(ctx context.Context) (int, error) {
 	now := s.now()
 	rows, err := s.store.DeleteExpired(ctx, now)
-	trace, keeps := s.ports.Store.(connection.Log)
+	trace, keeps := s.ports.Store.(attempt.Log)
 	if err != nil || !keeps {
 		return rows, err
 	}
-	attempts, err := trace.ForgetAttempts(ctx, now.Add(-connection.Memory), connection.Capacity)
+	attempts, err := trace.ForgetAttempts(ctx, now.Add(-attempt.Memory), attempt.Capacity)
 	return rows + attempts, err
 }

@@ -3,7 +3,7 @@ package application
 import (
 	"context"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -30,7 +30,7 @@ func (s *Server) Introspect(ctx context.Context, by oauth.Credentials, token str
 		return oauth.Caller{}, false, nil
 	}
 	if err == nil {
-		connection.From(ctx).Record(connection.Call)
+		attempt.From(ctx).Record(attempt.Call)
 		caller.Scopes = s.settings.ScopesOf(resource).Expand(caller.Scopes)
 	}
 	return caller, err == nil, err

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -13,7 +13,7 @@ import (
 // replaced token is presented that gets no successor any more; a request that loses a race does
 // not.
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	token, err := s.readSecret(ctx, connection.Refresh, client, p, "refresh_token", oauth.RefreshTokenSecret)
+	token, err := s.readSecret(ctx, attempt.Refresh, client, p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -18,8 +18,8 @@ type Consent struct {
 // RequestAuthorization checks a client's request and returns the question to the person. An error
 // for the client is an *oauth.Refusal; every other error is for the person only.
 func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
-	recorder := connection.From(ctx)
-	recorder.Record(connection.Authorize)
+	recorder := attempt.From(ctx)
+	recorder.Record(attempt.Authorize)
 	if err := p.CheckNotRepeated("client_id", "redirect_uri", "state"); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	var request *oauth.AuthorizationRequest
 	client, err := s.client(ctx, id, p.Get("redirect_uri"))
 	if err == nil {
-		recorder.Record(connection.Page)
+		recorder.Record(attempt.Page)
 		request, err = oauth.NewAuthorizationRequest(client, p, s.settings)
 	}
 	if err != nil && !s.settings.IsSelfRegistered(id) {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/pasteport/pasteport/application/cache"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -34,7 +34,7 @@ type Ports struct {
 	Lanes      oauth.Lanes
 	Rates      oauth.RateLimit      // of unknown tokens and registrations
 	Witness    oauth.SecretVerifier // nil when the store keeps no fingerprint
-	Journal    connection.Journal   // of the steps of connections; may be nil
+	Journal    attempt.Journal      // of the steps of connections; may be nil
 	OnDecision func(event string)   // called with each audit event; may be nil
 	Limited    oauth.LimitObserver  // may be nil
 	Now        func() time.Time
@@ -117,10 +117,10 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 	}
 	s.audit(ctx, "grant_ended", attributes...)
 	if s.ports.Journal != nil {
-		s.ports.Journal.Note(connection.Entry{Attempt: grant, Step: connection.Step{
-			Kind:    connection.Ended,
-			Outcome: connection.Passed,
-			Request: connection.From(ctx).Request(),
+		s.ports.Journal.Note(attempt.Entry{Attempt: grant, Step: attempt.Step{
+			Kind:    attempt.Ended,
+			Outcome: attempt.Passed,
+			Request: attempt.From(ctx).Request(),
 			Reason:  strings.TrimSuffix(string(reason)+": "+detail, ": "),
 		}})
 	}
@@ -160,6 +160,6 @@ func (s *Server) auditOf(ctx context.Context, event string, of named, attributes
 }
 
 // traceAs sets the attempt and the client of the steps of a request.
-func (s *Server) traceAs(ctx context.Context, attempt string, of named) {
-	connection.From(ctx).Identify(attempt, s.settings.LabelOf(of.Client(), of.ClientName()))
+func (s *Server) traceAs(ctx context.Context, id string, of named) {
+	attempt.From(ctx).Identify(id, s.settings.LabelOf(of.Client(), of.ClientName()))
 }

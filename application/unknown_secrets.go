@@ -6,18 +6,18 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // readSecret begins a token request: it records the step, admits the client, and parses the secret
 // of the form. It refuses with InvalidRequest when that is missing, and as unknown when it has
 // another format.
-func (s *Server) readSecret(ctx context.Context, step connection.Kind, client oauth.Credentials, p oauth.Parameters,
+func (s *Server) readSecret(ctx context.Context, step attempt.Kind, client oauth.Credentials, p oauth.Parameters,
 	name string, kind oauth.SecretKind) (oauth.Secret, error) {
-	connection.From(ctx).Record(step)
+	attempt.From(ctx).Record(step)
 	label, err := s.admitClient(client)
-	connection.From(ctx).Identify("", label)
+	attempt.From(ctx).Identify("", label)
 	if err != nil {
 		return oauth.Secret{}, err
 	}

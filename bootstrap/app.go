@@ -35,7 +35,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -45,7 +45,7 @@ type OAuthServer struct {
 	endpoints *oauthhttp.Endpoints
 	config    oauth.Config
 	follow    oauthhttp.Follower
-	trace     connection.Log
+	trace     attempt.Log
 	stop      context.CancelFunc
 	journal   *diagnosis.Journal
 	ended     *endedGrants
@@ -74,7 +74,7 @@ func WithAppearance(appearance Appearance) OAuthOption {
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret),
 // oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister,
-// oauth.UseRecorder, oauth.ClientDocumentStore and connection.Log. Those of a store that is wrapped
+// oauth.UseRecorder, oauth.ClientDocumentStore and attempt.Log. Those of a store that is wrapped
 // in another type are lost unless the wrapper has them too. The log names those that are missing,
 // at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
@@ -156,9 +156,9 @@ func (o oauthOptions) directories(ours *cimd.Directory) (oauth.ClientDirectory, 
 	return o.clients, ours
 }
 
-// openTrace records connections if the store is a connection.Log.
-func (a *OAuthServer) openTrace(store oauth.Store) (steps connection.Journal) {
-	if log, keeps := store.(connection.Log); keeps {
+// openTrace records connections if the store is a attempt.Log.
+func (a *OAuthServer) openTrace(store oauth.Store) (steps attempt.Journal) {
+	if log, keeps := store.(attempt.Log); keeps {
 		a.trace, a.journal = log, diagnosis.NewJournal(log, a.config.Logger, a.config.Now)
 		steps = a.journal
 	}
@@ -167,7 +167,7 @@ func (a *OAuthServer) openTrace(store oauth.Store) (steps connection.Journal) {
 }
 
 // Trace returns the attempts of clients to connect, the newest first; none if the store is not a
-// connection.Log.
+// attempt.Log.
 func (a *OAuthServer) Trace(ctx context.Context) ([]diagnosis.Attempt, error) {
 	if a.trace == nil {
 		return nil, nil
@@ -274,7 +274,7 @@ func reportMissing(store oauth.Store, logger *slog.Logger) {
 		{"oauth.SecretVerifier", implements[oauth.SecretVerifier](store)},
 		{"oauth.AuthorizationLister", implements[oauth.AuthorizationLister](store)},
 		{"oauth.ClientDocumentStore", implements[oauth.ClientDocumentStore](store)},
-		{"connection.Log", implements[connection.Log](store)},
+		{"attempt.Log", implements[attempt.Log](store)},
 	} {
 		if !capability.provided {
 			missing = append(missing, capability.name)

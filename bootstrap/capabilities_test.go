@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -49,7 +49,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 		Expect(lines[0]).To(HaveKeyWithValue("level", "INFO"))
 		Expect(lines[0]).To(HaveKeyWithValue("missing",
 			"oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister, "+
-				"oauth.ClientDocumentStore, connection.Log"))
+				"oauth.ClientDocumentStore, attempt.Log"))
 	})
 
 	It("are not logged when the wrapper has them too", func() {
@@ -57,7 +57,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 		lines := reported(struct {
 			oauth.Store
 			oauth.EndWatcher
-			connection.Log
+			attempt.Log
 		}{inner, inner, inner})
 		Expect(lines).To(ConsistOf(HaveKeyWithValue("missing",
 			"oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore")))

@@ -177,7 +177,7 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 		for name, folder := range map[string]string{
 			"bootstrap":     "../bootstrap",
 			"oauth":         "../domain/oauth",
-			"connection":    "../domain/connection",
+			"attempt":       "../domain/attempt",
 			"persistence":   "../adapters/persistence",
 			"diagnosis":     "../adapters/diagnosis",
 			"audit":         "../adapters/audit",

@@ -5,7 +5,7 @@ import (
 	_ "embed" // the advice
 	"strings"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 )
 
 // texts has one advice per line: a key, a tab and a text. The key of a remedy is the rule of the
@@ -30,7 +30,7 @@ var advice = func() map[string]string {
 }()
 
 // NameOf returns the name of a step for people.
-func NameOf(kind connection.Kind) string {
+func NameOf(kind attempt.Kind) string {
 	return cmp.Or(advice[string(kind)+".name"], strings.ReplaceAll(string(kind), "_", " "))
 }
 
@@ -38,14 +38,14 @@ func NameOf(kind connection.Kind) string {
 const clientRules = "ACDL"
 
 // hintFor returns the advice for the rule of a step, or for its outcome.
-func hintFor(step connection.Step) string {
+func hintFor(step attempt.Step) string {
 	for rule := range strings.SplitSeq(step.Rule, ", ") {
 		if hint, found := advice[rule]; found && rule != "" {
 			return hint
 		}
 	}
 	switch {
-	case step.Outcome == connection.Failed:
+	case step.Outcome == attempt.Failed:
 		return "The log has the cause under request " + step.Request + "."
 	case step.Rule != "" && strings.Contains(clientRules, step.Rule[:1]):
 		return advice["{maker}"]

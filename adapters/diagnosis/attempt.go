@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -28,31 +28,31 @@ const (
 
 // Attempt is an attempt to connect with its diagnosis.
 type Attempt struct {
-	connection.Attempt
-	Doctor  bool            `json:"doctor,omitempty"` // it is of pasteport doctor
-	State   State           `json:"state"`
-	Missing connection.Kind `json:"missing,omitempty"` // the step that has to follow
-	Verdict string          `json:"verdict"`
-	Hint    string          `json:"hint,omitempty"` // the remedy
+	attempt.Attempt
+	Doctor  bool         `json:"doctor,omitempty"` // it is of pasteport doctor
+	State   State        `json:"state"`
+	Missing attempt.Kind `json:"missing,omitempty"` // the step that has to follow
+	Verdict string       `json:"verdict"`
+	Hint    string       `json:"hint,omitempty"` // the remedy
 }
 
 // sender identifies a client that has no ticket yet.
 type sender struct{ address, agent string }
 
 // Read returns the attempts that the log keeps, as they are at the time now, the newest first.
-func Read(ctx context.Context, log connection.Log, now time.Time) ([]Attempt, error) {
-	stored, err := log.Attempts(ctx, now.Add(-connection.Memory))
+func Read(ctx context.Context, log attempt.Log, now time.Time) ([]Attempt, error) {
+	stored, err := log.Attempts(ctx, now.Add(-attempt.Memory))
 	return diagnose(stored, now), err
 }
 
-func diagnose(stored []connection.Attempt, now time.Time) []Attempt {
+func diagnose(stored []attempt.Attempt, now time.Time) []Attempt {
 	granted := map[sender]bool{}
 	for _, a := range stored {
-		granted[sender{a.Address, a.Agent}] = granted[sender{a.Address, a.Agent}] || a.Progress > connection.Begun
+		granted[sender{a.Address, a.Agent}] = granted[sender{a.Address, a.Agent}] || a.Progress > attempt.Begun
 	}
 	attempts := make([]Attempt, 0, len(stored))
 	for _, a := range stored {
-		made := Attempt{Attempt: a, Doctor: connection.IsDoctor(a.Agent)}
+		made := Attempt{Attempt: a, Doctor: attempt.IsDoctor(a.Agent)}
 		made.judge(now, !granted[sender{a.Address, a.Agent}])
 		attempts = append(attempts, made)
 	}
@@ -76,7 +76,7 @@ func WithoutDoctor(all []Attempt) (clients []Attempt, doctors int) {
 func Find(attempts []Attempt, id string) (found Attempt, ok bool) {
 	matches := 0
 	for _, a := range attempts {
-		hasRequest := slices.ContainsFunc(a.Steps, func(s connection.Step) bool {
+		hasRequest := slices.ContainsFunc(a.Steps, func(s attempt.Step) bool {
 			return strings.HasPrefix(s.Request, id)
 		})
 		if id != "" && (hasRequest || oauth.MatchesID(id, a.ID)) {

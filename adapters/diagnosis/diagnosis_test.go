@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
@@ -22,18 +22,18 @@ func TestDiagnosis(t *testing.T) { suite.Run(t, "Diagnosis") }
 
 // took returns steps of one sender a second apart, each written as "kind", "kind@attempt" or
 // "kind:outcome".
-func took(agent, network string, written ...string) (entries []connection.Entry) {
+func took(agent, network string, written ...string) (entries []attempt.Entry) {
 	for i, text := range written {
 		text, outcome, _ := strings.Cut(text, ":")
-		kind, attempt, _ := strings.Cut(text, "@")
-		entries = append(entries, connection.Entry{
-			Step: connection.Step{
+		kind, id, _ := strings.Cut(text, "@")
+		entries = append(entries, attempt.Entry{
+			Step: attempt.Step{
 				At:      then.Add(time.Duration(i) * time.Second),
-				Kind:    connection.Kind(kind),
-				Outcome: connection.Outcome(cmp.Or(outcome, string(connection.Passed))),
+				Kind:    attempt.Kind(kind),
+				Outcome: attempt.Outcome(cmp.Or(outcome, string(attempt.Passed))),
 				Request: agent + kind,
 			},
-			Attempt: attempt,
+			Attempt: id,
 			Agent:   agent,
 			Address: network,
 		})
@@ -42,20 +42,20 @@ func took(agent, network string, written ...string) (entries []connection.Entry)
 }
 
 // assembled returns the attempts of the steps, which are written one by one, the newest first.
-func assembled(entries []connection.Entry, now time.Time) []Attempt {
-	stored := map[string]connection.Attempt{}
+func assembled(entries []attempt.Entry, now time.Time) []Attempt {
+	stored := map[string]attempt.Attempt{}
 	for _, entry := range entries {
-		var found []connection.Attempt
-		for _, id := range idsOf([]connection.Entry{entry}) {
+		var found []attempt.Attempt
+		for _, id := range idsOf([]attempt.Entry{entry}) {
 			if a, has := stored[id]; has {
 				found = append(found, a)
 			}
 		}
-		for _, a := range merge(found, []connection.Entry{entry}) {
+		for _, a := range merge(found, []attempt.Entry{entry}) {
 			stored[a.ID] = a
 		}
 	}
-	all := slices.SortedFunc(maps.Values(stored), func(a, b connection.Attempt) int { return b.At.Compare(a.At) })
+	all := slices.SortedFunc(maps.Values(stored), func(a, b attempt.Attempt) int { return b.At.Compare(a.At) })
 	return diagnose(all, now)
 }
 
@@ -68,7 +68,7 @@ func pathOf(a Attempt) string {
 }
 
 // pathsOf returns the kinds of the steps of each attempt.
-func pathsOf(entries []connection.Entry) (paths []string) {
+func pathsOf(entries []attempt.Entry) (paths []string) {
 	for _, a := range assembled(entries, then.Add(time.Hour)) {
 		paths = append(paths, pathOf(a))
 	}
@@ -76,7 +76,7 @@ func pathsOf(entries []connection.Entry) (paths []string) {
 }
 
 // later moves steps in time.
-func later(by time.Duration, entries []connection.Entry) []connection.Entry {
+func later(by time.Duration, entries []attempt.Entry) []attempt.Entry {
 	for i := range entries {
 		entries[i].At = entries[i].At.Add(by)
 	}
@@ -94,19 +94,19 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	})
 
 	DescribeTable("makes one attempt of what a sender does without a ticket,", func(one bool,
-		change func(*connection.Entry), by time.Duration) {
+		change func(*attempt.Entry), by time.Duration) {
 		steps := took("cli", home, "challenge")
 		next := later(by, took("cli", home, "resource_metadata"))
 		change(&next[0])
 		Expect(pathsOf(append(steps, next...))).To(HaveLen(map[bool]int{true: 1, false: 2}[one]))
 	},
-		Entry("within five minutes", true, func(*connection.Entry) {}, 4*time.Minute),
-		Entry("but not later", false, func(*connection.Entry) {}, 5*time.Minute),
-		Entry("but not from another network", false, func(e *connection.Entry) { e.Address = office }, time.Second),
-		Entry("but not with another user agent", false, func(e *connection.Entry) { e.Agent = "cli/2" }, time.Second),
-		Entry("but not as another client", false, func(e *connection.Entry) { e.Client = "c" }, time.Second),
-		Entry("but not besides discovery", false, func(e *connection.Entry) { e.Kind = connection.Call }, time.Second),
-		Entry("but not with a ticket", false, func(e *connection.Entry) { e.Attempt = "a" }, time.Second),
+		Entry("within five minutes", true, func(*attempt.Entry) {}, 4*time.Minute),
+		Entry("but not later", false, func(*attempt.Entry) {}, 5*time.Minute),
+		Entry("but not from another network", false, func(e *attempt.Entry) { e.Address = office }, time.Second),
+		Entry("but not with another user agent", false, func(e *attempt.Entry) { e.Agent = "cli/2" }, time.Second),
+		Entry("but not as another client", false, func(e *attempt.Entry) { e.Client = "c" }, time.Second),
+		Entry("but not besides discovery", false, func(e *attempt.Entry) { e.Kind = attempt.Call }, time.Second),
+		Entry("but not with a ticket", false, func(e *attempt.Entry) { e.Attempt = "a" }, time.Second),
 	)
 
 	It("goes on in the next five minutes with what has just begun, and not longer", func() {
@@ -146,7 +146,7 @@ var _ = Describe("The steps of an attempt", func() {
 		steps[0], steps[1], steps[2], steps[3] = steps[2], steps[3], steps[0], steps[1]
 		a := assembled(steps, then)[0]
 		Expect(pathOf(a)).To(Equal("authorize page token_judged code_issued"))
-		Expect(a.Missing).To(Equal(connection.Exchange))
+		Expect(a.Missing).To(Equal(attempt.Exchange))
 	})
 
 	DescribeTable("leave out repeated ones", func(written string, count int, path string) {
@@ -177,7 +177,7 @@ var _ = Describe("The steps of an attempt", func() {
 		steps := took("cli", home, "exchange@a", "ended@a", "call@a", "refresh@a")
 		steps[1], steps[2] = steps[2], steps[1]
 		a := assembled(steps, then)[0]
-		Expect(a).To(And(HaveField("State", Ended), HaveField("Last.Kind", connection.Ended)))
+		Expect(a).To(And(HaveField("State", Ended), HaveField("Last.Kind", attempt.Ended)))
 		Expect(pathOf(a)).To(Equal("exchange ended call refresh"))
 	})
 
@@ -220,10 +220,10 @@ var _ = Describe("Attempts of doctor", Label("T1"), func() {
 
 var _ = Describe("A client that has to register itself", Label("T3"), func() {
 	// off returns steps of metadata without a registration endpoint, and of refused registrations.
-	off := func(written ...string) []connection.Entry {
+	off := func(written ...string) []attempt.Entry {
 		steps := took("cli", home, written...)
 		for i := range steps {
-			if steps[i].Kind == connection.Registration || steps[i].Kind == connection.ServerMetadata {
+			if steps[i].Kind == attempt.Registration || steps[i].Kind == attempt.ServerMetadata {
 				steps[i].Rule = "F4"
 			}
 		}
@@ -244,7 +244,7 @@ var _ = Describe("A client that has to register itself", Label("T3"), func() {
 	It("is the suspected cause when the client stops at metadata without a registration endpoint", func() {
 		steps := off("challenge", "server_metadata", "challenge")
 		waiting := assembled(steps, then.Add(time.Second))[0]
-		Expect(waiting).To(And(HaveField("State", UnderWay), HaveField("Missing", connection.Authorize)))
+		Expect(waiting).To(And(HaveField("State", UnderWay), HaveField("Missing", attempt.Authorize)))
 		Expect(waiting.Verdict).To(ContainSubstring("A client that has to register itself stops here"))
 		Expect(waiting.Hint).To(ContainSubstring("self-registration: true"))
 		gone := assembled(steps, then.Add(time.Hour))[0]
@@ -274,7 +274,7 @@ var _ = Describe("The advice for refusals", func() {
 			Expect(string(rules)).To(ContainSubstring("**" + string(rule[1]) + "**"))
 		}
 		Expect(string(texts)).To(MatchRegexp(`^(\S+\t\S[^\t]*\S\n)+$`), "a key, a tab and a text in each line")
-		for _, kind := range []connection.Kind{connection.Challenge, connection.Exchange, connection.Page} {
+		for _, kind := range []attempt.Kind{attempt.Challenge, attempt.Exchange, attempt.Page} {
 			c := assembled(took("cli", home, string(kind)+"@a"), then.Add(time.Hour))[0]
 			Expect(c.Verdict).NotTo(BeEmpty())
 			Expect(c.Hint).To(MatchRegexp(`^[^{}]+$`), "no term is left")
@@ -284,45 +284,45 @@ var _ = Describe("The advice for refusals", func() {
 
 var _ = Describe("The verdict about a connection", func() {
 	const connected = "authorize@a page@a token_judged@a code_issued@a exchange@a call@a"
-	DescribeTable("is", func(state State, missing connection.Kind, later time.Duration, path string) {
+	DescribeTable("is", func(state State, missing attempt.Kind, later time.Duration, path string) {
 		steps := took("cli", home, strings.Fields(path)...)
 		c := assembled(steps, steps[len(steps)-1].At.Add(later))[0]
 		Expect(c.State).To(Equal(state))
 		Expect(c.Missing).To(Equal(missing))
 		Expect(c.Verdict).NotTo(BeEmpty())
 	},
-		Entry("connected after the first call", Connected, connection.Kind(""), time.Hour, connected),
-		Entry("connected after a refresh", Connected, connection.Kind(""), time.Hour, connected+" refresh@a"),
-		Entry("connected although one call was refused", Connected, connection.Kind(""), time.Hour,
+		Entry("connected after the first call", Connected, attempt.Kind(""), time.Hour, connected),
+		Entry("connected after a refresh", Connected, attempt.Kind(""), time.Hour, connected+" refresh@a"),
+		Entry("connected although one call was refused", Connected, attempt.Kind(""), time.Hour,
 			connected+" call@a:refused"),
-		Entry("connected although a stream was refused", Connected, connection.Kind(""), time.Hour,
+		Entry("connected although a stream was refused", Connected, attempt.Kind(""), time.Hour,
 			connected+" stream@a:refused"),
-		Entry("connected although the form was submitted again", Connected, connection.Kind(""), time.Hour,
+		Entry("connected although the form was submitted again", Connected, attempt.Kind(""), time.Hour,
 			connected+" token_judged@a:refused"),
-		Entry("under way while it only renews its token", UnderWay, connection.Call,
+		Entry("under way while it only renews its token", UnderWay, attempt.Call,
 			24*time.Hour-time.Millisecond,
 			"refresh@a"),
-		Entry("half way when it never makes a call", HalfWay, connection.Call, 24*time.Hour-time.Second,
+		Entry("half way when it never makes a call", HalfWay, attempt.Call, 24*time.Hour-time.Second,
 			"exchange@a refresh@a refresh@a"),
-		Entry("under way although another document is missing", UnderWay, connection.Authorize, time.Second,
+		Entry("under way although another document is missing", UnderWay, attempt.Authorize, time.Second,
 			"server_metadata server_metadata:refused"),
-		Entry("stopped when the only document is missing", Stopped, connection.Kind(""), time.Second,
+		Entry("stopped when the only document is missing", Stopped, attempt.Kind(""), time.Second,
 			"resource_metadata server_metadata:refused"),
-		Entry("stopped when the refresh was refused", Stopped, connection.Kind(""), time.Hour,
+		Entry("stopped when the refresh was refused", Stopped, attempt.Kind(""), time.Hour,
 			connected+" refresh@a:refused"),
-		Entry("stopped when its only call was refused", Stopped, connection.Kind(""), time.Hour,
+		Entry("stopped when its only call was refused", Stopped, attempt.Kind(""), time.Hour,
 			"exchange@a call@a:refused"),
-		Entry("stopped when a step failed", Stopped, connection.Kind(""), time.Second,
+		Entry("stopped when a step failed", Stopped, attempt.Kind(""), time.Second,
 			"authorize@a client_metadata@a:failed"),
-		Entry("ended, also with later steps", Ended, connection.Kind(""), time.Hour,
+		Entry("ended, also with later steps", Ended, attempt.Kind(""), time.Hour,
 			connected+" ended@a call@a:refused"),
-		Entry("under way within the minute of a program", UnderWay, connection.Call,
+		Entry("under way within the minute of a program", UnderWay, attempt.Call,
 			time.Minute-time.Millisecond,
 			"exchange@a"),
-		Entry("half way after that minute", HalfWay, connection.Call, time.Minute, "exchange@a"),
-		Entry("under way within the ten minutes of a person", UnderWay, connection.TokenJudged,
+		Entry("half way after that minute", HalfWay, attempt.Call, time.Minute, "exchange@a"),
+		Entry("under way within the ten minutes of a person", UnderWay, attempt.TokenJudged,
 			10*time.Minute-time.Millisecond, "page@a"),
-		Entry("half way after those minutes", HalfWay, connection.TokenJudged, 10*time.Minute, "page@a"),
+		Entry("half way after those minutes", HalfWay, attempt.TokenJudged, 10*time.Minute, "page@a"),
 	)
 
 	It("explains why it ended", func() {
@@ -342,16 +342,16 @@ var _ = Describe("The verdict about a connection", func() {
 		Expect(explained).To(HaveKey(HaveSuffix(`another person for it: "ann" before, "bob" now.`)))
 	})
 
-	DescribeTable("gives advice for a refusal by", func(rule string, outcome connection.Outcome, hint string) {
+	DescribeTable("gives advice for a refusal by", func(rule string, outcome attempt.Outcome, hint string) {
 		steps := took("cli", home, "exchange@a:"+string(outcome))
 		steps[0].Rule = rule
 		Expect(assembled(steps, then)[0].Hint).To(ContainSubstring(hint))
 	},
-		Entry("its rule", "D14", connection.Refused, "auth-code-ttl"),
-		Entry("the rule of an unreachable host", Label("C51"), "C41", connection.Refused, "metadata-proxy"),
-		Entry("the first of its rules with advice", "D13, D22", connection.Refused, "right deployment"),
-		Entry("the letter of a rule without advice", "D2", connection.Refused, "maker of the client"),
-		Entry("the request in the log for a failure of this service", "", connection.Failed, "request cliexchange"),
+		Entry("its rule", "D14", attempt.Refused, "auth-code-ttl"),
+		Entry("the rule of an unreachable host", Label("C51"), "C41", attempt.Refused, "metadata-proxy"),
+		Entry("the first of its rules with advice", "D13, D22", attempt.Refused, "right deployment"),
+		Entry("the letter of a rule without advice", "D2", attempt.Refused, "maker of the client"),
+		Entry("the request in the log for a failure of this service", "", attempt.Failed, "request cliexchange"),
 	)
 
 	DescribeTable("gives advice when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 )
 
 const (
@@ -23,14 +23,14 @@ const (
 	renewal       = 24 * time.Hour // in which the calls of a client are written once
 )
 
-// Journal is a connection.Journal that queues steps, so that requests do not wait for the disk, and
-// merges them into a connection.Log in batches. It drops steps when its queue is full. It is safe
+// Journal is a attempt.Journal that queues steps, so that requests do not wait for the disk, and
+// merges them into a attempt.Log in batches. It drops steps when its queue is full. It is safe
 // for concurrent use.
 type Journal struct {
-	log    connection.Log
+	log    attempt.Log
 	logger *slog.Logger
 	now    func() time.Time
-	queue  chan connection.Entry
+	queue  chan attempt.Entry
 	lost   atomic.Int64
 	mu     sync.Mutex
 	uses   map[use]time.Time // that were noted
@@ -42,16 +42,16 @@ type Journal struct {
 // use is a passed call or stream of an attempt.
 type use struct {
 	attempt string
-	kind    connection.Kind
+	kind    attempt.Kind
 }
 
 // NewJournal starts a goroutine that writes to log until Close.
-func NewJournal(log connection.Log, logger *slog.Logger, now func() time.Time) *Journal {
+func NewJournal(log attempt.Log, logger *slog.Logger, now func() time.Time) *Journal {
 	j := &Journal{
 		log:    log,
 		logger: logger,
 		now:    now,
-		queue:  make(chan connection.Entry, queueSize),
+		queue:  make(chan attempt.Entry, queueSize),
 		uses:   map[use]time.Time{},
 		closed: make(chan struct{}),
 	}
@@ -60,19 +60,19 @@ func NewJournal(log connection.Log, logger *slog.Logger, now func() time.Time) *
 	return j
 }
 
-// Note implements connection.Journal. Of the calls of a client it takes one a day, and the next one
+// Note implements attempt.Journal. Of the calls of a client it takes one a day, and the next one
 // after a failed step. Steps without a secret may use only half of the queue.
-func (j *Journal) Note(entry connection.Entry) {
+func (j *Journal) Note(entry attempt.Entry) {
 	entry.At = j.now().UTC().Truncate(time.Millisecond)
-	this, passed := use{entry.Attempt, entry.Kind}, entry.Outcome == connection.Passed
-	isUse := passed && this.attempt != "" && (this.kind == connection.Call || this.kind == connection.Stream)
+	this, passed := use{entry.Attempt, entry.Kind}, entry.Outcome == attempt.Passed
+	isUse := passed && this.attempt != "" && (this.kind == attempt.Call || this.kind == attempt.Stream)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if last, known := j.uses[this]; isUse && known && entry.At.Sub(last).Abs() < renewal {
 		return
 	}
 	room := queueSize
-	if entry.Attempt == "" || entry.Kind.Is(connection.InBrowser) {
+	if entry.Attempt == "" || entry.Kind.Is(attempt.InBrowser) {
 		room /= 2
 	}
 	if len(j.queue) >= room {
@@ -86,7 +86,7 @@ func (j *Journal) Note(entry connection.Entry) {
 	if isUse {
 		j.uses[this] = entry.At
 	} else if !passed {
-		delete(j.uses, use{entry.Attempt, connection.Call})
+		delete(j.uses, use{entry.Attempt, attempt.Call})
 	}
 }
 
@@ -114,7 +114,7 @@ func (j *Journal) write() {
 }
 
 // next waits for steps, and returns none when the journal is closed and empty.
-func (j *Journal) next() (batch []connection.Entry) {
+func (j *Journal) next() (batch []attempt.Entry) {
 	j.wait()
 	select {
 	case entry := <-j.queue:
@@ -141,7 +141,7 @@ func (j *Journal) wait() {
 }
 
 // store reports whether it has written the batch. If not, the next calls count as new.
-func (j *Journal) store(batch []connection.Entry) bool {
+func (j *Journal) store(batch []attempt.Entry) bool {
 	err := j.change(batch)
 	for attempt := 1; err != nil && attempt < writeAttempts && j.open.Err() == nil; attempt++ {
 		j.wait()
@@ -156,10 +156,10 @@ func (j *Journal) store(batch []connection.Entry) bool {
 	return err == nil
 }
 
-func (j *Journal) change(batch []connection.Entry) error {
+func (j *Journal) change(batch []attempt.Entry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	return j.log.ChangeAttempts(ctx, idsOf(batch), func(found []connection.Attempt) []connection.Attempt {
+	return j.log.ChangeAttempts(ctx, idsOf(batch), func(found []attempt.Attempt) []attempt.Attempt {
 		return merge(found, batch)
 	})
 }
@@ -173,7 +173,7 @@ func (j *Journal) logLost() {
 func (j *Journal) trim() {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	if _, err := j.log.ForgetAttempts(ctx, time.Time{}, connection.Capacity); err != nil {
+	if _, err := j.log.ForgetAttempts(ctx, time.Time{}, attempt.Capacity); err != nil {
 		j.logger.Warn("cannot delete old attempts", "error", err)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 )
 
-// shelf is a connection.Log that can fail or block.
+// shelf is a attempt.Log that can fail or block.
 type shelf struct {
 	mu       sync.Mutex
-	attempts map[string]connection.Attempt
+	attempts map[string]attempt.Attempt
 	kept     []int         // the keep argument of each ForgetAttempts
 	shut     error         // returned by ChangeAttempts
 	fails    int           // calls that fail before others succeed
@@ -28,7 +28,7 @@ type shelf struct {
 }
 
 func (s *shelf) ChangeAttempts(_ context.Context, ids []string,
-	change func([]connection.Attempt) []connection.Attempt) error {
+	change func([]attempt.Attempt) []attempt.Attempt) error {
 	if s.held != nil {
 		<-s.held
 	}
@@ -41,14 +41,14 @@ func (s *shelf) ChangeAttempts(_ context.Context, ids []string,
 	if s.shut != nil {
 		return s.shut
 	}
-	var found []connection.Attempt
+	var found []attempt.Attempt
 	for _, id := range ids {
 		if a, has := s.attempts[id]; has {
 			found = append(found, a)
 		}
 	}
 	if s.attempts == nil {
-		s.attempts = map[string]connection.Attempt{}
+		s.attempts = map[string]attempt.Attempt{}
 	}
 	for _, a := range change(found) {
 		s.attempts[a.ID] = a
@@ -56,7 +56,7 @@ func (s *shelf) ChangeAttempts(_ context.Context, ids []string,
 	return nil
 }
 
-func (*shelf) Attempts(context.Context, time.Time) ([]connection.Attempt, error) { return nil, nil }
+func (*shelf) Attempts(context.Context, time.Time) ([]attempt.Attempt, error) { return nil, nil }
 
 func (s *shelf) ForgetAttempts(_ context.Context, before time.Time, keep int) (int, error) {
 	Expect(before).To(BeZero())
@@ -94,18 +94,18 @@ var _ = Describe("A journal", func() {
 		journal = NewJournal(kept, slog.New(slog.NewTextHandler(logged, nil)), func() time.Time { return clock })
 		DeferCleanup(journal.Close)
 	}
-	note := func(outcome connection.Outcome, kind connection.Kind, attempt string) {
-		step := connection.Step{Kind: kind, Outcome: outcome}
-		journal.Note(connection.Entry{Step: step, Attempt: attempt, Agent: "cli"})
+	note := func(outcome attempt.Outcome, kind attempt.Kind, id string) {
+		step := attempt.Step{Kind: kind, Outcome: outcome}
+		journal.Note(attempt.Entry{Step: step, Attempt: id, Agent: "cli"})
 	}
 
 	It("writes all steps in order before it closes", func() {
 		open()
-		for _, kind := range []connection.Kind{connection.Page, connection.Exchange, connection.Refresh} {
-			note(connection.Passed, kind, "a")
+		for _, kind := range []attempt.Kind{attempt.Page, attempt.Exchange, attempt.Refresh} {
+			note(attempt.Passed, kind, "a")
 		}
 		for i := range 400 {
-			note(connection.Passed, connection.Refresh, fmt.Sprint(i))
+			note(attempt.Passed, attempt.Refresh, fmt.Sprint(i))
 		}
 		journal.Close()
 		Expect(kept.Path("a")).To(Equal("page exchange refresh"))
@@ -118,42 +118,42 @@ var _ = Describe("A journal", func() {
 		kept.held = make(chan struct{})
 		open()
 		for range queueSize + 2*batchSize + 10 {
-			note(connection.Passed, connection.Refresh, "a")
+			note(attempt.Passed, attempt.Refresh, "a")
 		}
 		close(kept.held)
 		journal.Close()
 		Expect(logged).To(gbytes.Say("trace incomplete"))
 	})
 
-	DescribeTable("drops steps without a secret first:", func(kind connection.Kind, outcome connection.Outcome,
-		attempt string) {
+	DescribeTable("drops steps without a secret first:", func(kind attempt.Kind, outcome attempt.Outcome,
+		id string) {
 		kept.held = make(chan struct{})
 		open()
 		for range 2 * queueSize {
-			note(outcome, kind, attempt)
+			note(outcome, kind, id)
 		}
 		for i := range queueSize/2 - batchSize {
-			note(connection.Passed, connection.Refresh, fmt.Sprint("granted", i))
+			note(attempt.Passed, attempt.Refresh, fmt.Sprint("granted", i))
 		}
 		close(kept.held)
 		journal.Close()
 		granted := 0
 		for _, a := range kept.attempts {
-			if a.Progress == connection.Granted {
+			if a.Progress == attempt.Granted {
 				granted++
 			}
 		}
 		Expect(granted).To(Equal(queueSize/2 - batchSize))
 	},
-		Entry("pages", connection.Page, connection.Passed, "b"),
-		Entry("calls with an unknown token", connection.Call, connection.Refused, ""),
+		Entry("pages", attempt.Page, attempt.Passed, "b"),
+		Entry("calls with an unknown token", attempt.Call, attempt.Refused, ""),
 	)
 
 	It("logs the number of steps that it could not write before it closed", func() {
 		kept.shut, kept.held = errors.New("disk full"), make(chan struct{})
 		open()
 		for range 2*batchSize + 5 {
-			note(connection.Passed, connection.Refresh, "a")
+			note(attempt.Passed, attempt.Refresh, "a")
 		}
 		go journal.Close()
 		<-journal.open.Done()
@@ -171,8 +171,8 @@ var _ = Describe("A journal", func() {
 	It("tries again when the store fails for a moment, so that no step is lost", func() {
 		kept.fails = writeAttempts - 1
 		open()
-		for _, kind := range []connection.Kind{connection.Page, connection.Exchange, connection.Refresh} {
-			note(connection.Passed, kind, "a")
+		for _, kind := range []attempt.Kind{attempt.Page, attempt.Exchange, attempt.Refresh} {
+			note(attempt.Passed, kind, "a")
 		}
 		Eventually(kept.Path).WithArguments("a").WithTimeout(writeTimeout).Should(Equal("page exchange refresh"))
 		journal.Close()
@@ -182,11 +182,11 @@ var _ = Describe("A journal", func() {
 	It("logs a failure of the store, and writes a later call of the client", func() {
 		kept.shut = errors.New("disk full")
 		open()
-		note(connection.Passed, connection.Call, "a")
+		note(attempt.Passed, attempt.Call, "a")
 		Eventually(logged).WithTimeout(writeTimeout).Should(gbytes.Say("disk full"))
 		kept.Shut(nil)
 		Eventually(func() string { // the uses are forgotten just after the log line
-			note(connection.Passed, connection.Call, "a")
+			note(attempt.Passed, attempt.Call, "a")
 			return kept.Path("a")
 		}).WithTimeout(writeTimeout).Should(Equal("call"))
 	})
@@ -195,7 +195,7 @@ var _ = Describe("A journal", func() {
 		kept.held = make(chan struct{})
 		open()
 		for range trimInterval {
-			note(connection.Passed, connection.Refresh, "a")
+			note(attempt.Passed, attempt.Refresh, "a")
 		}
 		Expect(kept.kept).To(BeEmpty())
 		close(kept.held)
@@ -205,19 +205,19 @@ var _ = Describe("A journal", func() {
 
 	DescribeTable("takes a call of a client", func(taken bool, between func()) {
 		open()
-		note(connection.Passed, connection.Call, "a")
+		note(attempt.Passed, attempt.Call, "a")
 		between()
 		clock = clock.Add(time.Second)
 		at := clock
-		note(connection.Passed, connection.Call, "a")
+		note(attempt.Passed, attempt.Call, "a")
 		journal.Close()
 		Expect(kept.attempts["a"].At.Equal(at)).To(Equal(taken))
 	},
 		Entry("once", false, func() {}),
 		Entry("again the next day", true, func() { clock = clock.Add(24 * time.Hour) }),
 		Entry("not again the same day", false, func() { clock = clock.Add(23 * time.Hour) }),
-		Entry("again after one that failed", true, func() { note(connection.Failed, connection.Call, "a") }),
-		Entry("again after a refused refresh", true, func() { note(connection.Refused, connection.Refresh, "a") }),
-		Entry("not again after one of another client", false, func() { note(connection.Failed, connection.Call, "b") }),
+		Entry("again after one that failed", true, func() { note(attempt.Failed, attempt.Call, "a") }),
+		Entry("again after a refused refresh", true, func() { note(attempt.Refused, attempt.Refresh, "a") }),
+		Entry("not again after one of another client", false, func() { note(attempt.Failed, attempt.Call, "b") }),
 	)
 })

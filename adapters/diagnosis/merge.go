@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -19,18 +19,18 @@ const (
 )
 
 // idOf returns the id of the attempt that an entry at this time belongs to.
-func idOf(e connection.Entry, at time.Time) string {
+func idOf(e attempt.Entry, at time.Time) string {
 	if e.Attempt != "" {
 		return e.Attempt
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %t %d", e.Address, e.Agent, e.Client,
-		e.Kind.Is(connection.Discovery), at.Truncate(window).Unix()))
+		e.Kind.Is(attempt.Discovery), at.Truncate(window).Unix()))
 	return hex.EncodeToString(sum[:8])
 }
 
 // idsOf returns the ids of the attempts that the entries may belong to: an attempt at the end of a
 // window may go on in the next one.
-func idsOf(entries []connection.Entry) []string {
+func idsOf(entries []attempt.Entry) []string {
 	ids := map[string]bool{}
 	for _, e := range entries {
 		ids[idOf(e, e.At)], ids[idOf(e, e.At.Add(-window))] = true, true
@@ -39,8 +39,8 @@ func idsOf(entries []connection.Entry) []string {
 }
 
 // merge adds the entries to those attempts, or to new ones, and returns what it has changed.
-func merge(found []connection.Attempt, entries []connection.Entry) (changed []connection.Attempt) {
-	attempts, ids := map[string]*connection.Attempt{}, map[string]bool{}
+func merge(found []attempt.Attempt, entries []attempt.Entry) (changed []attempt.Attempt) {
+	attempts, ids := map[string]*attempt.Attempt{}, map[string]bool{}
 	for i := range found {
 		attempts[found[i].ID] = &found[i]
 	}
@@ -50,7 +50,7 @@ func merge(found []connection.Attempt, entries []connection.Entry) (changed []co
 			id = earlier.ID
 		}
 		if attempts[id] == nil {
-			attempts[id] = &connection.Attempt{ID: id, Begun: e.At}
+			attempts[id] = &attempt.Attempt{ID: id, Begun: e.At}
 		}
 		e.Client, e.Agent, e.Reason = printable(e.Client), printable(e.Agent), printable(e.Reason)
 		attempts[id].Add(e)

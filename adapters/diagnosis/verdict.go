@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 )
 
 // A client takes its next step within clientLimit, and a person within personLimit, the lifetime of
@@ -17,21 +17,21 @@ const (
 )
 
 // expectations are the steps that have to follow others, and how soon.
-var expectations = map[connection.Kind]struct {
-	next   connection.Kind
+var expectations = map[attempt.Kind]struct {
+	next   attempt.Kind
 	within time.Duration
 }{
-	connection.Challenge:        {connection.ResourceMetadata, clientLimit},
-	connection.ResourceMetadata: {connection.ServerMetadata, clientLimit},
-	connection.ServerMetadata:   {connection.Authorize, clientLimit},
-	connection.Authorize:        {connection.Page, clientLimit},
-	connection.ClientMetadata:   {connection.Page, clientLimit},
-	connection.Page:             {connection.TokenJudged, personLimit},
-	connection.TokenJudged:      {connection.CodeIssued, clientLimit},
-	connection.CodeIssued:       {connection.Exchange, clientLimit},
-	connection.Exchange:         {connection.Call, clientLimit},
-	connection.Refresh:          {connection.Call, renewal},
-	connection.Stream:           {connection.Call, clientLimit},
+	attempt.Challenge:        {attempt.ResourceMetadata, clientLimit},
+	attempt.ResourceMetadata: {attempt.ServerMetadata, clientLimit},
+	attempt.ServerMetadata:   {attempt.Authorize, clientLimit},
+	attempt.Authorize:        {attempt.Page, clientLimit},
+	attempt.ClientMetadata:   {attempt.Page, clientLimit},
+	attempt.Page:             {attempt.TokenJudged, personLimit},
+	attempt.TokenJudged:      {attempt.CodeIssued, clientLimit},
+	attempt.CodeIssued:       {attempt.Exchange, clientLimit},
+	attempt.Exchange:         {attempt.Call, clientLimit},
+	attempt.Refresh:          {attempt.Call, renewal},
+	attempt.Stream:           {attempt.Call, clientLimit},
 }
 
 const (
@@ -49,32 +49,32 @@ const (
 func (a *Attempt) judge(now time.Time, isUnknown bool) {
 	last := a.Last
 	expected, expects := expectations[last.Kind]
-	lacksRegistration := isUnknown && last.Kind == connection.ServerMetadata && last.Rule == noRegistration
-	lapsed := last.Outcome != connection.Passed && last.Kind == connection.Refresh
-	isConnected := a.Progress == connection.Used && !lapsed
+	lacksRegistration := isUnknown && last.Kind == attempt.ServerMetadata && last.Rule == noRegistration
+	lapsed := last.Outcome != attempt.Passed && last.Kind == attempt.Refresh
+	isConnected := a.Progress == attempt.Used && !lapsed
 	waitsSince := a.At
-	if last.Kind == connection.Refresh { // which does not restart the wait
+	if last.Kind == attempt.Refresh { // which does not restart the wait
 		waitsSince = a.Begun
 	}
 	switch {
 	case a.Doctor:
 		a.State, a.Verdict = Ended, "A run of pasteport doctor, which prints its own report."
-	case a.Progress == connection.Over:
+	case a.Progress == attempt.Over:
 		reason, detail, _ := strings.Cut(last.Reason, ": ")
 		a.State, a.Verdict, a.Hint = Ended, strings.TrimSpace("The connection has ended: "+
 			cmp.Or(advice[reason+".verdict"], reason)+" "+detail), advice[reason+".hint"]
-	case last.Kind == connection.Registration && last.Rule == noRegistration:
+	case last.Kind == attempt.Registration && last.Rule == noRegistration:
 		a.State, a.Verdict, a.Hint = Stopped, "The client has to register itself, and self-registration is off.",
 			advice[noRegistration]
-	case last.Outcome != connection.Passed && !isConnected:
+	case last.Outcome != attempt.Passed && !isConnected:
 		a.State, a.Verdict, a.Hint = Stopped, "The attempt stopped at the step \""+NameOf(last.Kind)+"\": "+last.Reason,
 			hintFor(last)
-	case last.Outcome == connection.Failed:
+	case last.Outcome == attempt.Failed:
 		a.State, a.Verdict, a.Hint = Connected, "The client is connected, but the step \""+NameOf(last.Kind)+
 			"\" failed: "+last.Reason, hintFor(last)
 	case isConnected || !expects:
 		a.State, a.Verdict = Connected, "The client is connected and has used its token."
-		if last.Outcome == connection.Refused {
+		if last.Outcome == attempt.Refused {
 			a.Hint = cmp.Or(a.hintForLapse(), hintFor(last))
 		}
 	case now.Sub(waitsSince) < expected.within:
@@ -95,10 +95,10 @@ func (a *Attempt) judge(now time.Time, isUnknown bool) {
 // hintForLapse returns the advice for a client whose access token has ended, and that could have
 // had a refresh token.
 func (a *Attempt) hintForLapse() string {
-	lacksRefresh := slices.ContainsFunc(a.Steps, func(s connection.Step) bool {
-		return s.Kind == connection.Page && s.Rule == noRefreshToken
+	lacksRefresh := slices.ContainsFunc(a.Steps, func(s attempt.Step) bool {
+		return s.Kind == attempt.Page && s.Rule == noRefreshToken
 	})
-	if !lacksRefresh || a.Last.Kind != connection.Call || a.Last.Rule != unknownToken {
+	if !lacksRefresh || a.Last.Kind != attempt.Call || a.Last.Rule != unknownToken {
 		return ""
 	}
 	return advice[noRefreshToken]

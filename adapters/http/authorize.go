@@ -10,7 +10,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/application"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -87,14 +87,14 @@ func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form 
 		for _, input := range []string{choiceInput, allowInput, lifetimeInput, reviewedInput} {
 			again[input] = form.All(input)
 		}
-		connection.From(c.Request().Context()).Refuse(err)
+		attempt.From(c.Request().Context()).Refuse(err)
 		return e.showToolReview(c, consent, review, again)
 	}
 	question, isOpen := retryQuestion(e.server.Settings().HostFields, form, err)
 	if !isOpen {
 		return err
 	}
-	connection.From(c.Request().Context()).Refuse(err)
+	attempt.From(c.Request().Context()).Refuse(err)
 	return e.showConsent(c, e.answerError(c, err).status, consent, question)
 }
 

@@ -8,14 +8,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Follower records the steps that requests reach in the journal; with a nil journal it records
 // nothing.
 type Follower struct {
-	Journal connection.Journal
+	Journal attempt.Journal
 	Always  bool // Begin makes a Recorder without a journal too, for the audit
 }
 
@@ -41,17 +41,17 @@ func (f Follower) Begin(c echo.Context) context.Context {
 		return c.Request().Context()
 	}
 	ctx, _ := withRecorder(c)
-	connection.From(ctx).Journal = f.Journal
+	attempt.From(ctx).Journal = f.Journal
 	return ctx
 }
 
 // recorderOf returns the Recorder of a request, a new one when it has none.
-func recorderOf(c echo.Context) *connection.Recorder {
+func recorderOf(c echo.Context) *attempt.Recorder {
 	ctx, begun := withRecorder(c)
 	if begun {
 		c.SetRequest(c.Request().WithContext(ctx))
 	}
-	return connection.From(ctx)
+	return attempt.From(ctx)
 }
 
 // withRecorder returns the context of a request with its Recorder; begun reports whether it is new.
@@ -64,7 +64,7 @@ func withRecorder(c echo.Context) (ctx context.Context, begun bool) {
 	if c.Echo().IPExtractor == nil {
 		address = echo.ExtractIPDirect()(r)
 	}
-	return connection.Begin(r.Context(), newRequestID(), networkOf(address), r.UserAgent()), true
+	return attempt.Begin(r.Context(), newRequestID(), networkOf(address), r.UserAgent()), true
 }
 
 // Identify gives each request a new id, for RequestID and the header X-Request-Id of the response.
@@ -77,7 +77,7 @@ func Identify(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // RequestID returns the id of the request of ctx, "" when it has none.
-func RequestID(ctx context.Context) string { return connection.From(ctx).Request() }
+func RequestID(ctx context.Context) string { return attempt.From(ctx).Request() }
 
 func newRequestID() string { return rand.Text()[:12] }
 
@@ -98,9 +98,9 @@ func networkOf(peer string) string {
 
 // notFound answers 404 for documents that this server does not have, before a catch-all route of
 // the site can answer.
-func notFound(kind connection.Kind, rule, why string) echo.HandlerFunc {
+func notFound(kind attempt.Kind, rule, why string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		recorder := connection.From(c.Request().Context())
+		recorder := attempt.From(c.Request().Context())
 		recorder.Record(kind)
 		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, rule, why))
 		return c.NoContent(http.StatusNotFound)
@@ -108,9 +108,9 @@ func notFound(kind connection.Kind, rule, why string) echo.HandlerFunc {
 }
 
 // tracing records an error in the trace before fail answers it.
-func tracing(step connection.Kind, fail errorWriter) errorWriter {
+func tracing(step attempt.Kind, fail errorWriter) errorWriter {
 	return func(c echo.Context, err error) error {
-		connection.From(c.Request().Context()).RefuseAt(step, err)
+		attempt.From(c.Request().Context()).RefuseAt(step, err)
 		return fail(c, err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -52,7 +52,7 @@ func recordUnserved(next echo.HandlerFunc) echo.HandlerFunc {
 // recordRegistration records a refused registration, which is a POST.
 func recordRegistration(c echo.Context) {
 	if c.Request().Method == http.MethodPost {
-		connection.From(c.Request().Context()).
-			RefuseAt(connection.Registration, oauth.Refuse(oauth.InvalidRequest, "F4", "self-registration is off"))
+		attempt.From(c.Request().Context()).
+			RefuseAt(attempt.Registration, oauth.Refuse(oauth.InvalidRequest, "F4", "self-registration is off"))
 	}
 }

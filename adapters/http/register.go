@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/adapters/internal/wellknown"
 	"github.com/pasteport/pasteport/application"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -22,7 +22,7 @@ func (e *Endpoints) register(c echo.Context) error {
 	}
 	registration, err := e.registration(c)
 	if err != nil {
-		connection.From(ctx).RefuseAt(connection.Registration, err)
+		attempt.From(ctx).RefuseAt(attempt.Registration, err)
 		return err
 	}
 	response := registrationResponse{

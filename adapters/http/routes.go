@@ -15,7 +15,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/internal/wellknown"
 	"github.com/pasteport/pasteport/application"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -75,7 +75,7 @@ const (
 
 // Mount adds every route of the authorization server to the site's Echo.
 func (e *Endpoints) Mount(site *echo.Echo) {
-	metadata := wellknown.New(connection.ServerMetadata, e.metadata())
+	metadata := wellknown.New(attempt.ServerMetadata, e.metadata())
 	base := e.issuer.Path
 	if !e.server.Settings().SelfRegistration {
 		e.refuseRegistration(site, base)
@@ -87,12 +87,12 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	}
 	routes := []route{
 		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide},
-			e.failOnPage, connection.Authorize},
+			e.failOnPage, attempt.Authorize},
 		{base + connectionsPath, "GET, POST",
 			map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
 		{base + tokenPath, "POST, OPTIONS",
 			map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON,
-			connection.Exchange},
+			attempt.Exchange},
 		{base + revokePath, "POST, OPTIONS",
 			map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
 	}
@@ -107,7 +107,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	}
 	const openID = "/.well-known/openid-configuration"
 	for _, path := range []string{openID + base, openID + base + "/*", base + openID} {
-		site.Any(path, notFound(connection.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
+		site.Any(path, notFound(attempt.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
 	}
 }
 
@@ -117,7 +117,7 @@ type route struct {
 	allow string
 	serve map[string]endpoint
 	fail  errorWriter
-	step  connection.Kind // of a refusal before the endpoint has recorded a step
+	step  attempt.Kind // of a refusal before the endpoint has recorded a step
 }
 
 // selfRegistration returns the routes of clients that register themselves, none unless the operator

@@ -7,10 +7,10 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 )
 
-// attemptRow is a connection.Attempt with tags.
+// attemptRow is a attempt.Attempt with tags.
 type attemptRow struct {
 	ID       string `gorm:"primaryKey"`
 	Client   string
@@ -18,19 +18,19 @@ type attemptRow struct {
 	Address  string
 	Begun    time.Time `gorm:"serializer:pasteport_millis"`
 	At       time.Time `gorm:"serializer:pasteport_millis"`
-	Progress connection.Progress
-	Last     connection.Step   `gorm:"column:last_step;serializer:json"`
-	Steps    []connection.Step `gorm:"serializer:json"`
+	Progress attempt.Progress
+	Last     attempt.Step   `gorm:"column:last_step;serializer:json"`
+	Steps    []attempt.Step `gorm:"serializer:json"`
 }
 
 // TableName implements GORM's Tabler.
 func (attemptRow) TableName() string { return "attempts" }
 
-var _ connection.Log = (*Store)(nil)
+var _ attempt.Log = (*Store)(nil)
 
-// ChangeAttempts implements connection.Log.
+// ChangeAttempts implements attempt.Log.
 func (s *Store) ChangeAttempts(ctx context.Context, ids []string,
-	change func([]connection.Attempt) []connection.Attempt) error {
+	change func([]attempt.Attempt) []attempt.Attempt) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
 		var rows []attemptRow
 		locked := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Order("id")
@@ -48,16 +48,16 @@ func (s *Store) ChangeAttempts(ctx context.Context, ids []string,
 	})
 }
 
-func attemptsIn(rows []attemptRow) []connection.Attempt {
-	attempts := make([]connection.Attempt, 0, len(rows))
+func attemptsIn(rows []attemptRow) []attempt.Attempt {
+	attempts := make([]attempt.Attempt, 0, len(rows))
 	for _, row := range rows {
-		attempts = append(attempts, connection.Attempt(row))
+		attempts = append(attempts, attempt.Attempt(row))
 	}
 	return attempts
 }
 
-// Attempts implements connection.Log.
-func (s *Store) Attempts(ctx context.Context, since time.Time) ([]connection.Attempt, error) {
+// Attempts implements attempt.Log.
+func (s *Store) Attempts(ctx context.Context, since time.Time) ([]attempt.Attempt, error) {
 	var rows []attemptRow
 	ctx, done := s.detached(ctx)
 	defer done()
@@ -65,7 +65,7 @@ func (s *Store) Attempts(ctx context.Context, since time.Time) ([]connection.Att
 	return attemptsIn(rows), failed("reading the trace", err)
 }
 
-// ForgetAttempts implements connection.Log.
+// ForgetAttempts implements attempt.Log.
 func (s *Store) ForgetAttempts(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
 	for _, group := range []string{"progress = 0", "progress > 0"} {
 		err := s.transaction(ctx, func(tx *gorm.DB) error {

@@ -7,47 +7,47 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // anAttempt has a value in every member.
-func anAttempt(id string, at time.Time) connection.Attempt {
-	step := connection.Step{
+func anAttempt(id string, at time.Time) attempt.Attempt {
+	step := attempt.Step{
 		At:      at,
-		Kind:    connection.Exchange,
-		Outcome: connection.Refused,
+		Kind:    attempt.Exchange,
+		Outcome: attempt.Refused,
 		Request: "r",
 		Rule:    "D16",
 		Reason:  "why",
 	}
-	return connection.Attempt{
+	return attempt.Attempt{
 		ID:       id,
 		Client:   "c",
 		Agent:    "u",
 		Address:  "n",
 		Begun:    at.Add(-time.Second),
 		At:       at,
-		Progress: connection.Granted,
+		Progress: attempt.Granted,
 		Last:     step,
-		Steps:    []connection.Step{{At: at.Add(-time.Second), Kind: connection.Page}, step},
+		Steps:    []attempt.Step{{At: at.Add(-time.Second), Kind: attempt.Page}, step},
 	}
 }
 
-func stranger(id string, at time.Time) connection.Attempt {
-	return connection.Attempt{
+func stranger(id string, at time.Time) attempt.Attempt {
+	return attempt.Attempt{
 		ID:    id,
 		Begun: at,
 		At:    at,
-		Steps: []connection.Step{},
+		Steps: []attempt.Step{},
 	}
 }
 
-// itKeepsAttempts adds the specs of connection.Log.
+// itKeepsAttempts adds the specs of attempt.Log.
 func itKeepsAttempts(open func(SpecContext) *Store) {
-	save := func(ctx SpecContext, store *Store, attempts ...connection.Attempt) {
+	save := func(ctx SpecContext, store *Store, attempts ...attempt.Attempt) {
 		GinkgoHelper()
-		Expect(store.ChangeAttempts(ctx, nil, func(found []connection.Attempt) []connection.Attempt {
+		Expect(store.ChangeAttempts(ctx, nil, func(found []attempt.Attempt) []attempt.Attempt {
 			Expect(found).To(BeEmpty())
 			return attempts
 		})).To(Succeed())
@@ -65,18 +65,18 @@ func itKeepsAttempts(open func(SpecContext) *Store) {
 	It("gives back every member of an attempt, the newest first, from any time on", func(ctx SpecContext) {
 		store, old, young := open(ctx), anAttempt("a", then), anAttempt("b", then.Add(time.Second))
 		save(ctx, store, old, young)
-		Expect(store.Attempts(ctx, then)).To(Equal([]connection.Attempt{young, old}))
-		Expect(store.Attempts(ctx, young.At)).To(Equal([]connection.Attempt{young}))
+		Expect(store.Attempts(ctx, then)).To(Equal([]attempt.Attempt{young, old}))
+		Expect(store.Attempts(ctx, young.At)).To(Equal([]attempt.Attempt{young}))
 	})
 
 	It("changes the attempts that it finds, and adds others", func(ctx SpecContext) {
 		store, changed, added := open(ctx), anAttempt("a", then.Add(time.Minute)), anAttempt("b", then)
 		save(ctx, store, anAttempt("a", then), anAttempt("other", then.Add(-1)))
-		Expect(store.ChangeAttempts(ctx, []string{"a", "b"}, func(found []connection.Attempt) []connection.Attempt {
-			Expect(found).To(Equal([]connection.Attempt{anAttempt("a", then)}))
-			return []connection.Attempt{changed, added}
+		Expect(store.ChangeAttempts(ctx, []string{"a", "b"}, func(found []attempt.Attempt) []attempt.Attempt {
+			Expect(found).To(Equal([]attempt.Attempt{anAttempt("a", then)}))
+			return []attempt.Attempt{changed, added}
 		})).To(Succeed())
-		Expect(store.Attempts(ctx, then)).To(Equal([]connection.Attempt{changed, added}))
+		Expect(store.Attempts(ctx, then)).To(Equal([]attempt.Attempt{changed, added}))
 		Expect(ids(ctx, store, then.Add(-time.Hour))).To(HaveLen(3))
 	})
 
@@ -89,7 +89,7 @@ func itKeepsAttempts(open func(SpecContext) *Store) {
 
 	It("keeps the newest attempts with a grant and the newest without one separately, so that anonymous requests "+
 		"displace no grant", func(ctx SpecContext) {
-		store, attempts := open(ctx), []connection.Attempt{}
+		store, attempts := open(ctx), []attempt.Attempt{}
 		for i := range 5 {
 			attempts = append(attempts, anAttempt(fmt.Sprint("granted", i), then.Add(time.Duration(i)*time.Second)))
 		}

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -53,8 +53,8 @@ func fill(ctx context.Context, store *Store) {
 	Expect(addAll(ctx, store, codes, issued)).To(Succeed())
 	used := digest(7)
 	Expect(store.writer.Create(&[]assertionRow{{Digest: used[:], ForgetAfter: then}}).Error).To(Succeed())
-	Expect(store.ChangeAttempts(ctx, nil, func([]connection.Attempt) []connection.Attempt {
-		return []connection.Attempt{anAttempt("a", then), anAttempt("b", then)}
+	Expect(store.ChangeAttempts(ctx, nil, func([]attempt.Attempt) []attempt.Attempt {
+		return []attempt.Attempt{anAttempt("a", then), anAttempt("b", then)}
 	})).To(Succeed())
 }
 

@@ -19,7 +19,7 @@ import (
 	_ "github.com/pasteport/pasteport/adapters/persistence/mysql"
 	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/engines"
 	"github.com/pasteport/pasteport/features/storespec"
@@ -249,10 +249,10 @@ var _ = Describe("A store on a database server", func() {
 				hostile := anAttempt("a", then)
 				hostile.Agent = `縗', '', ''); -- ' " \' \\ ? $1 :x %s` + "\n\x1a\u2028"
 				hostile.Steps[0].Reason = "', (SELECT 1), '" + hostile.Agent
-				Expect(store.ChangeAttempts(ctx, nil, func([]connection.Attempt) []connection.Attempt {
-					return []connection.Attempt{hostile}
+				Expect(store.ChangeAttempts(ctx, nil, func([]attempt.Attempt) []attempt.Attempt {
+					return []attempt.Attempt{hostile}
 				})).To(Succeed())
-				Expect(store.Attempts(ctx, then)).To(Equal([]connection.Attempt{hostile}))
+				Expect(store.Attempts(ctx, then)).To(Equal([]attempt.Attempt{hostile}))
 			})
 
 			It("lets a statement wait for a connection without holding anything that others need",
@@ -353,8 +353,8 @@ var _ = Describe("Attempts on a database server", Label("engines", "I22"), func(
 		} {
 			Expect(store.writer.Exec(statement).Error).To(Succeed())
 		}
-		Expect(store.ChangeAttempts(ctx, nil, func([]connection.Attempt) []connection.Attempt {
-			return []connection.Attempt{anAttempt("a", then), anAttempt("b", then)}
+		Expect(store.ChangeAttempts(ctx, nil, func([]attempt.Attempt) []attempt.Attempt {
+			return []attempt.Attempt{anAttempt("a", then), anAttempt("b", then)}
 		})).To(Succeed())
 		Expect(store.Collisions()).To(BeEquivalentTo(1))
 		Expect(store.Attempts(ctx, then)).To(HaveLen(2))

@@ -16,7 +16,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -182,7 +182,7 @@ func (r *traceReader) find(all []diagnosis.Attempt, id string) (diagnosis.Attemp
 			"no attempt, or more than one, has an id that begins with %q: pasteport connections lists them", id)
 	case len(all) > 0:
 		return all[max(0, slices.IndexFunc(all, func(a diagnosis.Attempt) bool {
-			return slices.ContainsFunc(a.Steps, func(s connection.Step) bool { return s.Kind.Is(connection.InBrowser) })
+			return slices.ContainsFunc(a.Steps, func(s attempt.Step) bool { return s.Kind.Is(attempt.InBrowser) })
 		}))], nil
 	case r.doctorHidden > 0:
 		return found, fmt.Errorf(
@@ -206,13 +206,13 @@ func printAttempt(t term.Terminal, a diagnosis.Attempt) {
 }
 
 // lineOf formats a step, with its reason on a second line.
-func lineOf(t term.Terminal, step connection.Step) string {
+func lineOf(t term.Terminal, step attempt.Step) string {
 	outcome := t.Green(string(step.Outcome))
-	if step.Outcome != connection.Passed {
+	if step.Outcome != attempt.Passed {
 		outcome = t.Red(string(step.Outcome))
 	}
 	line := fmt.Sprintf("%-22s %s", diagnosis.NameOf(step.Kind), outcome)
-	if step.Rule != "" && step.Outcome != connection.Passed {
+	if step.Rule != "" && step.Outcome != attempt.Passed {
 		line += " [" + step.Rule + "]"
 	}
 	if step.Reason != "" {
@@ -229,13 +229,13 @@ const (
 // follower prints the new steps of the trace.
 type follower struct {
 	reader *traceReader
-	log    connection.Log
+	log    attempt.Log
 	id     string // of the attempt to follow; "" for all
 	out    term.Terminal
 
-	newest time.Time                    // step
-	seen   map[string][]connection.Step // by attempt
-	hidden int                          // steps of doctor
+	newest time.Time                 // step
+	seen   map[string][]attempt.Step // by attempt
+	hidden int                       // steps of doctor
 }
 
 // run prints new steps until ctx ends, after those that the attempt to follow has already.
@@ -244,7 +244,7 @@ func (f *follower) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.seen = map[string][]connection.Step{}
+	f.seen = map[string][]attempt.Step{}
 	if f.id != "" {
 		followed, err := f.reader.find(all, f.id)
 		if err != nil {
@@ -296,8 +296,8 @@ func (f *follower) printNew(ctx context.Context) error {
 }
 
 // hides counts a step of doctor that is not printed.
-func (f *follower) hides(a connection.Attempt) bool {
-	if f.id != "" || f.reader.doctor || f.reader.asJSON || !connection.IsDoctor(a.Agent) {
+func (f *follower) hides(a attempt.Attempt) bool {
+	if f.id != "" || f.reader.doctor || f.reader.asJSON || !attempt.IsDoctor(a.Agent) {
 		return false
 	}
 	if f.hidden++; f.hidden == 1 {
@@ -306,14 +306,14 @@ func (f *follower) hides(a connection.Attempt) bool {
 	return true
 }
 
-func (f *follower) print(id string, step connection.Step) error {
+func (f *follower) print(id string, step attempt.Step) error {
 	if !f.reader.asJSON {
 		f.out.Printf("%s  %-8s  %s\n", term.Time(step.At), oauth.ShortID(id), lineOf(f.out, step))
 		return nil
 	}
 	line := struct {
 		Attempt string `json:"attempt"`
-		connection.Step
+		attempt.Step
 	}{id, step}
 	if err := json.NewEncoder(f.out.Out).Encode(line); err != nil {
 		return fmt.Errorf("printing a step: %w", err)

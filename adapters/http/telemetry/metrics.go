@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -187,7 +187,7 @@ func (m *Metrics) Measure(site *echo.Echo) {
 			}
 			status := c.Response().Status
 			m.duration(method, c.Path(), status).Observe(time.Since(began).Seconds())
-			m.day.count(method, c.Path(), status, connection.From(c.Request().Context()).Rule())
+			m.day.count(method, c.Path(), status, attempt.From(c.Request().Context()).Rule())
 			return nil
 		}
 	})

@@ -12,12 +12,12 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 )
 
 // Document is one discovery document, encoded once.
 type Document struct {
-	step connection.Kind
+	step attempt.Kind
 	note error // of each step; nil for none
 	body []byte
 	etag string
@@ -25,7 +25,7 @@ type Document struct {
 
 // New encodes the members, a struct of strings, booleans and lists of strings. A request for the
 // document records step in the trace.
-func New(step connection.Kind, members any) *Document {
+func New(step attempt.Kind, members any) *Document {
 	body, _ := json.Marshal(members)
 	sum := sha256.Sum256(body)
 	return &Document{step: step, body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
@@ -52,7 +52,7 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header := w.Header()
 	header.Set("Access-Control-Allow-Origin", "*")
-	recorder := connection.From(r.Context())
+	recorder := attempt.From(r.Context())
 	recorder.Record(d.step)
 	if d.note != nil {
 		recorder.Explain(d.note)

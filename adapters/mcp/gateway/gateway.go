@@ -21,7 +21,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/access"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -153,7 +153,7 @@ func (g *Gateway) Serve(out *response.Writer, r *http.Request, b message.Body) {
 	opensLegacy := r.Method == http.MethodGet && !namesSession(r) && r.Header.Get(message.VersionHeader) == ""
 	if opensLegacy {
 		text := "HTTP+SSE of 2024-11-05 is not supported: use Streamable HTTP at " + g.options.Resource.String()
-		connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U13", text))
+		attempt.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U13", text))
 		out.Header().Set("Allow", http.MethodPost)
 		message.WriteError(out, http.StatusMethodNotAllowed, "Method Not Allowed: "+text)
 		return
@@ -210,7 +210,7 @@ func (g *Gateway) answerFailure(out *lateAnswer, r *http.Request, id message.ID,
 	}
 	g.options.Logger.Log(r.Context(), level, "the upstream did not answer", "status", f.Status, "rule", f.Rule,
 		"reason", f, "cause", f.Cause)
-	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, f.Rule, f.Error()))
+	attempt.From(r.Context()).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, f.Rule, f.Error()))
 	if !out.IsAwaited() {
 		out.Abort()
 	}
@@ -232,13 +232,13 @@ func (g *Gateway) answerUnauthorized(w *lateAnswer, r *http.Request, id message.
 	err := g.options.HostTokens.VerifyAfterRefusal(ctx, response.IdentityOf(ctx).Token, g.options.Resource)
 	switch {
 	case err != nil && response.IsInvalidToken(err):
-		connection.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8",
+		attempt.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8",
 			"the MCP server behind this gateway answered 401, and the site does not know the person's token any more",
 			howSent(refused)))
 		w.End(response.ErrEnded) // answerEnded then writes the challenge
 	case err != nil:
 		g.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
-		connection.From(ctx).Refuse(err)
+		attempt.From(ctx).Refuse(err)
 		response.Unavailable(w,
 			"The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
 	case namesSession(r):
@@ -246,7 +246,7 @@ func (g *Gateway) answerUnauthorized(w *lateAnswer, r *http.Request, id message.
 	default:
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
 		g.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token", "reason", howSent(refused))
-		connection.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U17", text, howSent(refused)))
+		attempt.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U17", text, howSent(refused)))
 		rpcFailure(w, http.StatusBadGateway, id, text)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/access"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -83,7 +83,7 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 		Release: memory.Release,
 		Refuse: func(w http.ResponseWriter, reason error) {
 			report(reason)
-			connection.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U27", unfiltered))
+			attempt.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U27", unfiltered))
 			rpcFailure(w, http.StatusBadGateway, id, unfiltered)
 		},
 		Failure: func(reason error) []byte {

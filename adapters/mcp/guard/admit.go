@@ -16,7 +16,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -41,7 +41,7 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 		// Clients of MCP ask for JSON or an event stream.
 		isBrowser := r.Method == http.MethodGet && strings.HasPrefix(r.Header.Get("Accept"), "text/html")
 		if g.options.Welcome != nil && isBrowser && r.Header["Authorization"] == nil {
-			connection.From(ctx).Record(connection.Challenge) // as of any request without a token
+			attempt.From(ctx).Record(attempt.Challenge) // as of any request without a token
 			c.Response().Header().Set("WWW-Authenticate", g.challenge(g.missing))
 			return g.options.Welcome(c, g.missing.status)
 		}
@@ -93,7 +93,7 @@ func (g *Guard) refuseQuery(ctx context.Context, out *response.Writer, r *http.R
 	if err == nil {
 		return false
 	}
-	connection.From(ctx).RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidRequest, "U34",
+	attempt.From(ctx).RefuseAt(attempt.Call, oauth.Refuse(oauth.InvalidRequest, "U34",
 		"the address has a query that cannot be read, or a parameter that forward-parameters does not name"))
 	response.WriteError(out, http.StatusBadRequest, oauth.InvalidRequest.Code(), err.Error())
 	return true
@@ -104,7 +104,7 @@ func (g *Guard) refuseUnrecorded(out *response.Writer, r *http.Request) (refused
 	if g.options.AuditReady == nil || r.Method != http.MethodPost || g.options.AuditReady() == nil {
 		return false
 	}
-	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "V5",
+	attempt.From(r.Context()).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "V5",
 		"the audit cannot record the call"))
 	response.Unavailable(out, "Calls cannot be recorded just now")
 	return true
@@ -125,7 +125,7 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b mess
 			return b, false
 		}
 		if b = to.Read(out, r, text); b.Refused != nil {
-			b.Refused.Trace(connection.From(r.Context()))
+			b.Refused.Trace(attempt.From(r.Context()))
 			if len(b.Refused.Answers) == 0 {
 				b.Refused.Write(out)
 				return b, false
@@ -154,7 +154,7 @@ func (g *Guard) answerEnded(out *response.Writer) {
 
 // refuseBody answers a request whose body was not read to its end.
 func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
-	switch recorder := connection.From(r.Context()); {
+	switch recorder := attempt.From(r.Context()); {
 	case errors.As(err, new(message.TooLargeError)):
 		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "G19", err.Error()))
 		message.WriteError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
@@ -178,7 +178,7 @@ func (g *Guard) refuseCalls(out *response.Writer, r *http.Request, b message.Bod
 		return false
 	}
 	g.options.Limited.Observe(oauth.LimitCalls, oauth.LimitRefused)
-	connection.From(r.Context()).Refuse(oauth.RefuseFor(wait, oauth.TooManyCalls, "G21",
+	attempt.From(r.Context()).Refuse(oauth.RefuseFor(wait, oauth.TooManyCalls, "G21",
 		"the person has made too many calls of tools in this minute"))
 	seconds := refuseFor(wait, out)
 	message.WriteErrorFor(out, http.StatusTooManyRequests, b.ID(), message.CodeRefused,

@@ -8,8 +8,8 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/audit"
-	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -63,7 +63,7 @@ func (g *Guard) beginAudit(out *response.Writer, r *http.Request) *httpAudit {
 	if g.options.Audit == nil || r.Method != http.MethodPost {
 		return nil
 	}
-	out.Identity().RequestID = connection.From(r.Context()).Request()
+	out.Identity().RequestID = attempt.From(r.Context()).Request()
 	h := &httpAudit{
 		Guard:   g,
 		out:     out,
@@ -110,7 +110,7 @@ func (h *httpAudit) end(ctx context.Context, b message.Body) {
 		if !h.ended.IsZero() {
 			call.Duration = h.ended.Sub(h.began)
 		}
-		call.Status, call.Code, call.Rule = status, h.outcome.Code, connection.From(ctx).Rule()
+		call.Status, call.Code, call.Rule = status, h.outcome.Code, attempt.From(ctx).Rule()
 		isClientError := status >= http.StatusBadRequest && status < http.StatusInternalServerError
 		switch { // a 4xx without a rule is from the MCP server elsewhere
 		case refusedByName, isClientError && (call.Rule != "" || !h.out.IsRelayed()):

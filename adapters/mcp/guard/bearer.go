@@ -11,7 +11,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/recovered"
 )
@@ -32,14 +32,14 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 	if err != nil && !response.IsInvalidToken(err) && ctx.Err() != nil { // the client has gone
 		return false
 	}
-	recorder := connection.From(ctx)
+	recorder := attempt.From(ctx)
 	if err == nil && identity.Caller.IsDirect() { // it belongs to no attempt to connect
-		recorder = new(connection.Recorder)
+		recorder = new(attempt.Recorder)
 	}
 	if r.Method == http.MethodGet {
-		recorder.Record(connection.Stream)
+		recorder.Record(attempt.Stream)
 	} else {
-		recorder.Record(connection.Call)
+		recorder.Record(attempt.Call)
 	}
 	if r.Header.Get(message.MethodHeader) == "server/discover" {
 		recorder.AsksRevision()
@@ -72,12 +72,12 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 // traceRefusal records a refusal in the trace. A request without a token is the first step of a
 // connection and no failure.
 func traceRefusal(ctx context.Context, r refusal) {
-	recorder := connection.From(ctx)
+	recorder := attempt.From(ctx)
 	if r.code == "" {
-		recorder.Record(connection.Challenge)
+		recorder.Record(attempt.Challenge)
 		return
 	}
-	recorder.RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
+	recorder.RefuseAt(attempt.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
 }
 
 // authenticate returns a panic as an error, which counts as an outage.

@@ -21,7 +21,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/internal/wellknown"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -159,7 +159,7 @@ func NewResourceMetadata(o Options) ResourceMetadata {
 }
 
 func newMetadata(o Options) *wellknown.Document {
-	return wellknown.New(connection.ResourceMetadata, NewResourceMetadata(o))
+	return wellknown.New(attempt.ResourceMetadata, NewResourceMetadata(o))
 }
 
 // withSlashInChallenge makes challenges name the metadata for the URL with a trailing slash.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -74,8 +74,8 @@ func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 		return !g.origins[origin] && !(g.anyLoopback && oauth.IsLoopbackOrigin(origin))
 	})
 	if foreign || !g.allowsHost(r.Host) {
-		connection.From(r.Context()).
-			RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
+		attempt.From(r.Context()).
+			RefuseAt(attempt.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
 		message.WriteError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -129,6 +129,6 @@ func (m *Refusal) Write(w http.ResponseWriter) {
 }
 
 // Trace records the refusal.
-func (m *Refusal) Trace(recorder *connection.Recorder) {
+func (m *Refusal) Trace(recorder *attempt.Recorder) {
 	recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.text))
 }

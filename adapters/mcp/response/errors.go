@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -40,7 +40,7 @@ func NoSession(w http.ResponseWriter) {
 
 // RefuseSession is NoSession with a rule and a reason for the trace.
 func RefuseSession(w http.ResponseWriter, r *http.Request, rule, reason string) {
-	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, rule, reason))
+	attempt.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, rule, reason))
 	NoSession(w)
 }
 

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -82,7 +82,7 @@ func NewRegistry(o Options) *Registry {
 // NewWriter begins the response to a request. The returned request has its context.
 func (r *Registry) NewWriter(w http.ResponseWriter, request *http.Request, ctx context.Context) (*Writer,
 	*http.Request) {
-	traced := &tracedWriter{ResponseWriter: w, recorder: connection.From(ctx)}
+	traced := &tracedWriter{ResponseWriter: w, recorder: attempt.From(ctx)}
 	out := &Writer{
 		ResponseWriter: traced,
 		ctx:            newContext(ctx),
@@ -99,7 +99,7 @@ func (r *Registry) isRevoked(w *Writer) bool {
 	if w.ctx.identity.Token == "" {
 		return false
 	}
-	ctx := connection.Begin(w.ctx, "", "", "") // the handler uses the recorder
+	ctx := attempt.Begin(w.ctx, "", "", "") // the handler uses the recorder
 	_, err := r.options.Authorization.Authenticate(ctx, w.ctx.identity.Token, r.options.Resource)
 	return IsInvalidToken(err)
 }

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -158,11 +158,11 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 
 	It("checks a token without the recorder, which the handler uses concurrently", func() {
 		s, _ := openStream(true)
-		recorder := connection.Begin(context.Background(), "R", "", "")
+		recorder := attempt.Begin(context.Background(), "R", "", "")
 		s.ctx.Context = recorder
-		asked := make(chan *connection.Recorder, 1)
-		s.registry.options.Authorization = observer(func(ctx context.Context) { asked <- connection.From(ctx) })
-		Expect(connection.From(s.ctx).Request()).To(Equal("R"))
+		asked := make(chan *attempt.Recorder, 1)
+		s.registry.options.Authorization = observer(func(ctx context.Context) { asked <- attempt.From(ctx) })
+		Expect(attempt.From(s.ctx).Request()).To(Equal("R"))
 		s.refresh()
 		Expect((<-asked).Request()).To(BeEmpty())
 	})

@@ -3,13 +3,13 @@ package response
 import (
 	"net/http"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 )
 
 // tracedWriter records the status in the trace before it is sent.
 type tracedWriter struct {
 	http.ResponseWriter
-	recorder *connection.Recorder
+	recorder *attempt.Recorder
 	status   int // 0 before it is sent
 }
 

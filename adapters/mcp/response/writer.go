@@ -14,7 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 )
 
 // The causes of an early end of a response.
@@ -348,7 +348,7 @@ func (w *Writer) Finish() {
 	}
 	w.ctx.end(nil)
 	w.memory.Release()
-	connection.From(w.ctx).End()
+	attempt.From(w.ctx).End()
 }
 
 // Status returns the status of the response, 0 before it has one.

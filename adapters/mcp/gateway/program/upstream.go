@@ -31,7 +31,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -176,7 +176,7 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, messages []messa
 		data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": requested})
 		failure := &rpc.Error{Code: codeUnsupportedRevision,
 			Message: "a program over stdio has sessions: initialize one", Data: data}
-		connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
+		attempt.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write(message.ErrorResponse(messages[0].ID, failure).Encode())

@@ -1,8 +1,8 @@
-// Package connection records attempts to connect a client, each across all its requests, so that an
+// Package attempt records attempts to connect a client, each across all its requests, so that an
 // operator sees at which step one failed and why, or which step is missing. A Recorder notes the
 // steps of a request in a Journal, and a Log stores one Attempt for all requests with the same
 // ticket. It uses no cookie and stores no secret.
-package connection
+package attempt
 
 import (
 	"cmp"

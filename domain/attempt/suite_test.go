@@ -1,4 +1,4 @@
-package connection_test
+package attempt_test
 
 import (
 	"testing"

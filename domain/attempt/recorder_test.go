@@ -1,4 +1,4 @@
-package connection_test
+package attempt_test
 
 import (
 	"errors"
@@ -6,36 +6,36 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// notes is a connection.Journal in memory.
-type notes []connection.Entry
+// notes is a attempt.Journal in memory.
+type notes []attempt.Entry
 
-func (n *notes) Note(entry connection.Entry) { *n = append(*n, entry) }
+func (n *notes) Note(entry attempt.Entry) { *n = append(*n, entry) }
 
 var _ = Describe("Recording", func() {
 	var noted notes
-	begin := func() *connection.Recorder {
+	begin := func() *attempt.Recorder {
 		noted = nil
-		recorder := connection.From(connection.Begin(GinkgoT().Context(), "R", "192.0.2.0/24", "cli"))
+		recorder := attempt.From(attempt.Begin(GinkgoT().Context(), "R", "192.0.2.0/24", "cli"))
 		recorder.Journal = &noted
 		return recorder
 	}
 
 	It("notes each step with its origin and its attempt, which may be set later", func() {
 		recorder := begin()
-		recorder.Record(connection.Authorize)
-		recorder.Record(connection.Page)
+		recorder.Record(attempt.Authorize)
+		recorder.Record(attempt.Page)
 		recorder.Identify("a", "https://client.example/c.json")
 		recorder.Identify("", "") // empty values change nothing
 		Expect(noted).To(BeEmpty())
 		recorder.End()
-		entry := connection.Entry{
-			Step: connection.Step{
-				Kind:    connection.Authorize,
-				Outcome: connection.Passed,
+		entry := attempt.Entry{
+			Step: attempt.Step{
+				Kind:    attempt.Authorize,
+				Outcome: attempt.Passed,
 				Request: "R",
 			},
 			Attempt: "a",
@@ -44,15 +44,15 @@ var _ = Describe("Recording", func() {
 			Agent:   "cli",
 		}
 		Expect(noted[0]).To(Equal(entry))
-		entry.Kind = connection.Page
+		entry.Kind = attempt.Page
 		Expect(noted[1:]).To(ConsistOf(entry))
 		recorder.End()
 		Expect(noted).To(HaveLen(2), "each step once")
 	})
 
 	It("notes nothing that came before the journal", func() {
-		recorder := connection.From(connection.Begin(GinkgoT().Context(), "R", "", ""))
-		recorder.Record(connection.Page)
+		recorder := attempt.From(attempt.Begin(GinkgoT().Context(), "R", "", ""))
+		recorder.Record(attempt.Page)
 		noted, recorder.Journal = nil, &noted
 		recorder.End()
 		Expect(noted).To(BeEmpty())
@@ -60,83 +60,83 @@ var _ = Describe("Recording", func() {
 
 	It("refuses the last step only, with rule and reason", func() {
 		recorder := begin()
-		recorder.Record(connection.Authorize)
-		recorder.Record(connection.Page)
+		recorder.Record(attempt.Authorize)
+		recorder.Record(attempt.Page)
 		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "A12", "the redirect_uri is another"))
 		recorder.End()
-		Expect(noted[0].Outcome).To(Equal(connection.Passed))
-		Expect(noted[1].Outcome).To(Equal(connection.Refused))
+		Expect(noted[0].Outcome).To(Equal(attempt.Passed))
+		Expect(noted[1].Outcome).To(Equal(attempt.Refused))
 		Expect(noted[1].Rule).To(Equal("A12"))
 		Expect(noted[1].Reason).To(ContainSubstring("the redirect_uri is another"))
 	})
 
 	It("does not record the text of other errors, which may contain secrets", func() {
 		recorder := begin()
-		recorder.RefuseAt(connection.Refresh, errors.New("dial tcp: password=hunter2"))
+		recorder.RefuseAt(attempt.Refresh, errors.New("dial tcp: password=hunter2"))
 		recorder.End()
 		Expect(noted).To(HaveLen(1))
-		Expect(noted[0].Kind).To(Equal(connection.Refresh))
-		Expect(noted[0].Outcome).To(Equal(connection.Failed))
+		Expect(noted[0].Kind).To(Equal(attempt.Refresh))
+		Expect(noted[0].Outcome).To(Equal(attempt.Failed))
 		Expect(noted[0].Reason).NotTo(ContainSubstring("hunter2"))
 	})
 
 	It("refuses the last step if there is one, and not the given one", func() {
 		recorder := begin()
-		recorder.Record(connection.ClientMetadata)
-		recorder.RefuseAt(connection.Authorize, oauth.Refuse(oauth.InvalidRequest, "C41", "the host does not answer"))
+		recorder.Record(attempt.ClientMetadata)
+		recorder.RefuseAt(attempt.Authorize, oauth.Refuse(oauth.InvalidRequest, "C41", "the host does not answer"))
 		recorder.End()
 		Expect(noted).To(HaveLen(1))
-		Expect(noted[0].Kind).To(Equal(connection.ClientMetadata))
+		Expect(noted[0].Kind).To(Equal(attempt.ClientMetadata))
 	})
 
 	It("records an outage of the site as a failure and not as a refusal", func() {
 		recorder := begin()
-		recorder.RefuseAt(connection.TokenJudged,
+		recorder.RefuseAt(attempt.TokenJudged,
 			oauth.Refuse(oauth.TemporarilyUnavailable, "B9", "the site does not answer"))
 		recorder.End()
-		Expect(noted[0].Outcome).To(Equal(connection.Failed))
+		Expect(noted[0].Outcome).To(Equal(attempt.Failed))
 	})
 
 	DescribeTable("sets the outcome of a call by its status:",
-		func(kind connection.Kind, status int, outcome connection.Outcome) {
+		func(kind attempt.Kind, status int, outcome attempt.Outcome) {
 			recorder := begin()
 			recorder.Record(kind)
 			recorder.Answer(status)
 			Expect(noted).To(HaveLen(1))
 			Expect(noted[0].Outcome).To(Equal(outcome))
 		},
-		Entry("answered", connection.Call, 200, connection.Passed),
-		Entry("accepted", connection.Call, 202, connection.Passed),
-		Entry("refused", connection.Call, 400, connection.Refused),
-		Entry("failed", connection.Call, 500, connection.Failed),
-		Entry("a refused stream", connection.Stream, 406, connection.Refused),
-		Entry("no other step, whose outcome is set elsewhere", connection.Exchange, 400, connection.Passed),
-		Entry("no other step with a failure", connection.Exchange, 500, connection.Passed),
+		Entry("answered", attempt.Call, 200, attempt.Passed),
+		Entry("accepted", attempt.Call, 202, attempt.Passed),
+		Entry("refused", attempt.Call, 400, attempt.Refused),
+		Entry("failed", attempt.Call, 500, attempt.Failed),
+		Entry("a refused stream", attempt.Stream, 406, attempt.Refused),
+		Entry("no other step, whose outcome is set elsewhere", attempt.Exchange, 400, attempt.Passed),
+		Entry("no other step with a failure", attempt.Exchange, 500, attempt.Passed),
 	)
 
 	It("names the revision that the server does not speak, for the step that asks only", func() {
 		recorder := begin()
-		recorder.Record(connection.Call)
+		recorder.Record(attempt.Call)
 		recorder.AsksRevision()
 		recorder.Answer(400)
-		recorder.Record(connection.Call)
+		recorder.Record(attempt.Call)
 		recorder.Answer(400)
-		Expect(noted[0].Reason).To(Equal(connection.OlderRevision))
+		Expect(noted[0].Reason).To(Equal(attempt.OlderRevision))
 		Expect(noted[1].Reason).To(Equal("The answer was HTTP 400."))
 	})
 
 	It("knows the rule of a refusal without a journal", func() {
-		recorder := connection.From(connection.Begin(GinkgoT().Context(), "R", "", ""))
+		recorder := attempt.From(attempt.Begin(GinkgoT().Context(), "R", "", ""))
 		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "A12", "the redirect_uri is another"))
 		Expect(recorder.Rule()).To(Equal("A12"))
 	})
 
 	It("does nothing without a Recorder", func() {
-		recorder := connection.From(GinkgoT().Context())
+		recorder := attempt.From(GinkgoT().Context())
 		recorder.Identify("a", "b")
-		recorder.Record(connection.Page)
+		recorder.Record(attempt.Page)
 		recorder.Refuse(errors.New("x"))
-		recorder.RefuseAt(connection.Page, errors.New("x"))
+		recorder.RefuseAt(attempt.Page, errors.New("x"))
 		recorder.Answer(200)
 		recorder.End()
 		Expect(recorder.Request()).To(BeEmpty())
