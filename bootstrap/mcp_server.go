@@ -17,9 +17,9 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/inprocess"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
+	"github.com/pasteport/pasteport/adapters/mcp/sdkserver"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -41,7 +41,7 @@ type MCPServer struct {
 	isRegistered bool
 }
 
-// guarded is an MCP server behind its guard: an *inprocess.Server or a *gateway.Gateway.
+// guarded is an MCP server behind its guard: an *sdkserver.Server or a *gateway.Gateway.
 type guarded interface {
 	streamCloser
 	Mount(site *echo.Echo)
@@ -61,11 +61,11 @@ func newMCPServer(options []MCPOption) *MCPServer {
 func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 	m := newMCPServer(options)
 	if server != nil {
-		options := inprocess.Options{Options: m.protection()}
+		options := sdkserver.Options{Options: m.protection()}
 		if m.authz != nil {
 			options.Sessions = m.sessions(&options.Options)
 		}
-		m.mounted = inprocess.New(server, options)
+		m.mounted = sdkserver.New(server, options)
 	}
 	return m
 }
@@ -227,7 +227,7 @@ func (m *MCPServer) Drain() {
 // ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as
 // the given caller. It returns at the end of in or ctx.
 func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
-	server, isLocal := m.mounted.(*inprocess.Server)
+	server, isLocal := m.mounted.(*sdkserver.Server)
 	switch {
 	case m.mounted == nil:
 		return fmt.Errorf("serving stdio: %w", errNoServer)
@@ -239,7 +239,7 @@ func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Wri
 
 // CallerOf returns the authenticated caller of a tool; false for a request that no MCPServer has
 // passed.
-func CallerOf(request sdk.Request) (oauth.Caller, bool) { return inprocess.CallerOf(request) }
+func CallerOf(request sdk.Request) (oauth.Caller, bool) { return sdkserver.CallerOf(request) }
 
 // Handler is an MCP server in this process that does not use the official SDK. It receives the
 // caller and no token.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/adapters/mcp/inprocess"
+	"github.com/pasteport/pasteport/adapters/mcp/sdkserver"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -177,7 +177,7 @@ func (m *MCPServer) checkToolScopes() error {
 	if calls := m.options.CallScopes; calls != nil {
 		needs = func(tool string) oauth.Scopes { return calls(tool, nil) }
 	}
-	server, isLocal := m.mounted.(*inprocess.Server)
+	server, isLocal := m.mounted.(*sdkserver.Server)
 	if needs == nil || !isLocal {
 		return nil
 	}

@@ -1,5 +1,5 @@
 // Package guard protects an MCP server with OAuth access tokens (RFC 6750, RFC 9728). The server is
-// a Backend: package inprocess has one of the official Go SDK, and package gateway one elsewhere.
+// a Backend: package sdkserver has one of the official Go SDK, and package gateway one elsewhere.
 //
 // A request passes these steps in order:
 //

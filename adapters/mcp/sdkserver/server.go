@@ -1,4 +1,4 @@
-// Package inprocess serves an MCP server of the official Go SDK behind a guard. A Server serves all
+// Package sdkserver serves an MCP server of the official Go SDK behind a guard. A Server serves all
 // revisions from 2024-11-05 (HTTP+SSE) to 2026-07-28 (stateless) at one endpoint, and ServeStdio
 // serves it to a local client.
 //
@@ -10,7 +10,7 @@
 // Package eventstore lets a client resume a stream.
 //
 // A session is in one process. Package peers brings the requests of its clients there.
-package inprocess
+package sdkserver
 
 import (
 	"cmp"
