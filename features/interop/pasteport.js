@@ -12,7 +12,7 @@ const startLimit = 15_000, stopLimit = 15_000; // ms
 export async function startPasteport(binary, authority, dir, ...settings) {
   const token = randomBytes(18).toString('base64url'), data = join(dir, 'data');
   const args = ['serve', '--dev', '--addr', '127.0.0.1:0', '--admin-addr', 'off', '--data', data, ...settings];
-  const env = { ...process.env, PASTEPORT_DEMO_TOKEN: token, SSL_CERT_FILE: authority };
+  const env = { ...process.env, PASTEPORT_BIND_TOOLS: undefined, PASTEPORT_DEMO_TOKEN: token, SSL_CERT_FILE: authority }; // for gateways only
   const server = await startServer(binary, args, env);
   const rotate = () => execFileSync(binary, ['keys', 'rotate', '--data', data]); // replaces the server secret while the server runs
   return { ...server, token, rotate };
