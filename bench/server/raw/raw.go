@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"sync"
@@ -133,7 +134,7 @@ func redemption(id string, code Digest, challenge string) []any {
 
 // firstTokens returns the values of grantColumns.
 func firstTokens(id string, refresh Digest) []any {
-	return []any{id, refresh[:], random(accessToken), random(wrap)}
+	return []any{id, refresh[:], document(accessToken), random(wrap)}
 }
 
 // nextTokens returns the values of rotate.
@@ -143,8 +144,8 @@ func nextTokens(id string, presented, next Digest) []any {
 		now,
 		inMillis(idle),
 		next[:],
-		random(4 * rotation),
-		random(8 * accessToken),
+		document(4 * rotation),
+		document(8 * accessToken),
 		random(wrap),
 		id,
 		presented[:],
@@ -158,6 +159,9 @@ const (
 	accessToken = 4 + 32 + 8 + 8 + 1 + 1 + wrap
 	rotation    = 4 + 32 + 4 + 8 + 2 + 148
 )
+
+// document returns random bytes as a JSON document.
+func document(size int) string { return `"` + base64.RawURLEncoding.EncodeToString(random(size)) + `"` }
 
 const idle = 30 * 24 * time.Hour
 
