@@ -93,6 +93,7 @@ func (s *Server) OnGrantEnded(call func(grant string)) {
 // ForgetGrants makes the next call of each grant read it, because another process has ended it.
 func (s *Server) ForgetGrants(grants []string) { s.store.forget(grants...) }
 
+// Settings returns the checked Config.
 func (s *Server) Settings() *oauth.Settings { return s.settings }
 
 // now returns the time in milliseconds, the precision of a store.
@@ -131,8 +132,7 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 func Events() []string {
 	return []string{
 		"callback_shown", "cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried",
-		"consent_denied", "grant_created",
-		"grant_ended", "host_token_rejected", "host_token_replaced", "refreshed",
+		"consent_denied", "grant_created", "grant_ended", "host_token_rejected", "host_token_replaced", "refreshed",
 	}
 }
 

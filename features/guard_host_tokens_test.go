@@ -77,17 +77,17 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 	It("refuses a stranger's token like any invalid token, and asks the site about it once in a minute",
 		Label("G7"), func(ctx SpecContext) {
 			for range 5 {
-				refused := world.Call(ctx, "key-of-nobody")
+				refused := world.Call(ctx, "unknown-key")
 				Expect(refused.StatusCode).To(Equal(http.StatusUnauthorized))
 				Expect(refused.Header.Get("WWW-Authenticate")).
 					To(Equal(world.Call(ctx, "ppa_unknown").Header.Get("WWW-Authenticate")))
 			}
 			world.Clock.Advance(59 * time.Second)
-			Expect(call(ctx, "key-of-nobody")).To(Equal(http.StatusUnauthorized))
-			Expect(site.Questions("key-of-nobody")).To(Equal(1))
+			Expect(call(ctx, "unknown-key")).To(Equal(http.StatusUnauthorized))
+			Expect(site.Questions("unknown-key")).To(Equal(1))
 			world.Clock.Advance(time.Second)
-			Expect(call(ctx, "key-of-nobody")).To(Equal(http.StatusUnauthorized))
-			Expect(site.Questions("key-of-nobody")).To(Equal(2))
+			Expect(call(ctx, "unknown-key")).To(Equal(http.StatusUnauthorized))
+			Expect(site.Questions("unknown-key")).To(Equal(2))
 			Expect(grants(ctx)).To(BeZero())
 		})
 

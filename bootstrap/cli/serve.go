@@ -78,8 +78,8 @@ func newServer(out, errOut io.Writer) *cobra.Command {
 		"the MCP servers are missing: name them in resource-servers", out, errOut)
 }
 
-// runsService makes the command run a service until it is stopped. The command has all settings
-// except the unused ones; they are a mistake if together they describe another kind of service.
+// runsService makes the command, which has no flags for the unused settings, run a service until it
+// is stopped. It fails with the mistake if the settings describe another kind of service.
 func runsService(command *cobra.Command, unused []string, isKind func(service.Config) bool, mistake string,
 	out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()

@@ -97,7 +97,7 @@ func (u Upstream) name() string {
 const programPrefix = "stdio:"
 
 // parseProgram reads "NAME=value… command argument…". Spaces separate words; single or double
-// quotes keep them in a word. There is no shell.
+// quotes keep them in a word. No shell reads the line.
 func parseProgram(line string) (p bootstrap.Upstream, err error) {
 	words, err := splitWords(line)
 	if err != nil {

@@ -89,7 +89,7 @@ var _ = Describe("Loopback origins of web pages", Label("G1"), func() {
 			Expect(IsLoopbackOrigin(origin)).To(BeTrue(), origin)
 		}
 	})
-	It("are no other texts", func() {
+	It("are not other texts", func() {
 		for _, origin := range []string{
 			"", "null", "loopback", "localhost", "localhost:6274", "//localhost", "ftp://localhost",
 			"ws://localhost", "file://localhost", "chrome-extension://localhost", "http:localhost",

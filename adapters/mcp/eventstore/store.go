@@ -25,6 +25,9 @@ const (
 	maxOpenStreams = 1000
 )
 
+// MaxBytes is the size of a store for all sessions of an MCP server.
+const MaxBytes = 10 << 20
+
 // Store is an sdk.EventStore of the newest events of all sessions.
 //
 // The SDK's own store keeps a record of every call until its session ends, and drops the first

@@ -42,14 +42,11 @@ type Options struct {
 // Registry holds the responses under way and the open sessions of one MCP server, and ends those of
 // a grant.
 type Registry struct {
-	// KeepAlive is the time between keep-alive comments, after which a stream also checks its token
-	// again, for stores that do not report grants ended by other processes. Change it and the next
-	// two before the first response.
-	KeepAlive time.Duration
-	BodyLimit time.Duration // that a client has to send a body
-	// WriteLimit is the time after which a client that does not read loses its response. It may
-	// resume one of a session.
-	WriteLimit time.Duration
+	// Change these three before the first response. KeepAlive is the time between keep-alive
+	// comments, after which a stream also checks its token again, for stores that do not report
+	// grants ended by other processes. BodyLimit is the time for a whole body. After WriteLimit, a
+	// client that does not read loses its response; it may resume one of a session.
+	KeepAlive, BodyLimit, WriteLimit time.Duration
 
 	options Options
 

@@ -62,7 +62,7 @@ func New(server *sdk.Server, o Options) *Server {
 		options:   o,
 		responses: responses,
 		mcp:       server,
-		events:    eventstore.New(10<<20, responses.RemoveSession),
+		events:    eventstore.New(eventstore.MaxBytes, responses.RemoveSession),
 	}
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{

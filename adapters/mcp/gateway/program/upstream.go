@@ -79,7 +79,7 @@ func (u *Upstream) SessionLimits() (oauth.Limits, time.Duration) {
 // KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it
 // once, before the first request.
 func (u *Upstream) KeepSessions(registry *response.Registry) {
-	u.registry, u.events = registry, eventstore.New(10<<20, registry.RemoveSession)
+	u.registry, u.events = registry, eventstore.New(eventstore.MaxBytes, registry.RemoveSession)
 }
 
 // Health returns an error if the program could not be started for the last session.
@@ -106,10 +106,10 @@ func (u *Upstream) Check(context.Context) check.Result {
 // Failed returns no channel, because a check finds out nothing about a failed call.
 func (u *Upstream) Failed() <-chan struct{} { return nil }
 
-const firstPrimed = "2025-11-25" // the first revision in which a response begins with an event for its resumption
-
-// codeUnsupportedRevision is the code of MCP for a revision that the server does not have.
-const codeUnsupportedRevision = -32022
+const (
+	firstPrimed             = "2025-11-25" // the first revision whose responses begin with an event for resumption
+	codeUnsupportedRevision = -32022       // of MCP, for a revision that the server does not have
+)
 
 // revisions have sessions.
 var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
