@@ -35,6 +35,10 @@ const maxNames = 1000
 // maxDepth is deeper than any schema, and protects recursive decoders.
 const maxDepth = 64
 
+// maxBodyMembers is the number of members of all objects in a body. Each takes some 500 bytes while
+// it is checked for duplicates and sorted.
+const maxBodyMembers = 100_000
+
 // Read reads the body of a POST with these headers. A header that repeats the method or the name of
 // a call has to agree with the body, because a server may go by either.
 func Read(header http.Header, text []byte) (b Body, err error) {
@@ -51,8 +55,9 @@ func Read(header http.Header, text []byte) (b Body, err error) {
 		return b, &messageError{code: sdk.CodeParseError, text: "the body begins with a byte order mark"}
 	case !utf8.Valid(text):
 		return b, &messageError{code: sdk.CodeParseError, text: "the body is not valid UTF-8"}
-	case tooDeep(text):
-		return b, tooMany("the body nests deeper than %d levels", maxDepth)
+	}
+	if err := checkShape(text); err != nil {
+		return b, err
 	}
 	if b.Messages, b.IsBatch, err = Decode(text); err != nil {
 		return Body{}, err
@@ -78,8 +83,8 @@ func isJSON(contentType string) bool {
 	return err == nil && mediaType == wanted && (charset == "" || charset == "utf-8" || charset == "utf8")
 }
 
-func tooDeep(text []byte) bool {
-	depth, isQuoted := 0, false
+func checkShape(text []byte) error {
+	depth, members, isQuoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case isQuoted && c == '\\':
@@ -89,13 +94,17 @@ func tooDeep(text []byte) bool {
 		case isQuoted:
 		case c == '{', c == '[':
 			if depth++; depth > maxDepth {
-				return true
+				return tooMany("the body nests deeper than %d levels", maxDepth)
 			}
 		case c == '}', c == ']':
 			depth--
+		case c == ':':
+			if members++; members > maxBodyMembers {
+				return tooMany("the body has more than %d members", maxBodyMembers)
+			}
 		}
 	}
-	return false
+	return nil
 }
 
 // add adds the names of a message. It goes by the beginning of the method, so that it also finds

@@ -49,6 +49,16 @@ var _ = Describe("Reading a body", Label("U11"), func() {
 		Expect(err).To(MatchError(ContainSubstring("deeper")))
 	})
 
+	It("refuses more members than can be compared and sorted", Label("G19"), func() {
+		wide := func(objects int) []byte {
+			return []byte(`{"jsonrpc":"2.0","method":"a","params":{"x":[` + strings.Repeat(`{"a":":"},`, objects) + `1]}}`)
+		}
+		_, err := Read(inJSON, wide(maxBodyMembers-4))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = Read(inJSON, wide(maxBodyMembers-3))
+		Expect(err).To(MatchError(ContainSubstring("members")))
+	})
+
 	DescribeTable("accepts the charset", func(contentType string) {
 		_, err := Read(http.Header{"Content-Type": {contentType}}, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 		Expect(err).NotTo(HaveOccurred())
