@@ -51,7 +51,8 @@ var _ = Describe("Reading a body", Label("U11"), func() {
 
 	It("refuses more members than can be compared and sorted", Label("G19"), func() {
 		wide := func(objects int) []byte {
-			return []byte(`{"jsonrpc":"2.0","method":"a","params":{"x":[` + strings.Repeat(`{"a":":"},`, objects) + `1]}}`)
+			return []byte(`{"jsonrpc":"2.0","method":"a","params":{"x":[` +
+				strings.Repeat(`{"a":":"},`, objects) + `1]}}`)
 		}
 		_, err := Read(inJSON, wide(maxBodyMembers-4))
 		Expect(err).NotTo(HaveOccurred())
