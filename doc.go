@@ -22,7 +22,7 @@
 //   - adapters/persistence opens a store; adapters/persistence/postgres and
 //     adapters/persistence/mysql link the drivers of database servers
 //   - adapters/audit writes the record of calls for bootstrap.WithAudit, and verifies it
-//   - adapters/diagnosis has WithoutDoctor, for the attempts that Trace returns
+//   - domain/diagnosis has WithoutDoctor, for the attempts that Trace returns
 //   - bootstrap/pasteporttest tests a site with a real MCP client
 //   - features/storespec is the contract of a Store
 //

@@ -27,15 +27,16 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/cimd"
-	"github.com/pasteport/pasteport/adapters/diagnosis"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
+	"github.com/pasteport/pasteport/adapters/journal"
 	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 	"github.com/pasteport/pasteport/domain/attempt"
+	"github.com/pasteport/pasteport/domain/diagnosis"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -47,7 +48,7 @@ type OAuthServer struct {
 	follow    oauthhttp.Follower
 	trace     attempt.Log
 	stop      context.CancelFunc
-	journal   *diagnosis.Journal
+	journal   *journal.Journal
 	ended     *endedGrants
 	host      sync.Once // checks the limits of its http.Server
 	bodies    *message.BodyMemory
@@ -159,7 +160,7 @@ func (o oauthOptions) directories(ours *cimd.Directory) (oauth.ClientDirectory, 
 // openTrace records connections if the store is a attempt.Log.
 func (a *OAuthServer) openTrace(store oauth.Store) (steps attempt.Journal) {
 	if log, keeps := store.(attempt.Log); keeps {
-		a.trace, a.journal = log, diagnosis.NewJournal(log, a.config.Logger, a.config.Now)
+		a.trace, a.journal = log, journal.New(log, a.config.Logger, a.config.Now)
 		steps = a.journal
 	}
 	a.follow = oauthhttp.Follower{Journal: steps}

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/diagnosis"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 

@@ -179,7 +179,7 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 			"oauth":         "../domain/oauth",
 			"attempt":       "../domain/attempt",
 			"persistence":   "../adapters/persistence",
-			"diagnosis":     "../adapters/diagnosis",
+			"diagnosis":     "../domain/diagnosis",
 			"audit":         "../adapters/audit",
 			"cimd":          "../adapters/cimd",
 			"storespec":     "storespec",

@@ -90,7 +90,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 	It("finishes running requests before it is killed", func() {
 		template, run := gatewayPod()
 		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/service/httpserver/server.go", "drainLimit") +
-			seconds("adapters/diagnosis/journal.go", "writeTimeout")
+			seconds("adapters/journal/journal.go", "writeTimeout")
 		Expect(run.Lifecycle.PreStop.Sleep.Seconds).NotTo(BeZero())
 		Expect(template.Spec.Grace).To(BeNumerically(">", takes))
 	})

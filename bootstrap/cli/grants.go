@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis"
+	"github.com/pasteport/pasteport/adapters/journal"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
@@ -157,7 +157,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 func withGrants(config *service.Config, errOut io.Writer, use func(*application.Server) error) error {
 	return config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 		logger := config.NewLogger(errOut)
-		recorder := diagnosis.NewJournal(store, logger, time.Now)
+		recorder := journal.New(store, logger, time.Now)
 		defer recorder.Close()
 		return use(application.NewServer(config.GrantSettings(store), application.Ports{
 			Store:   store,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
+	"github.com/pasteport/pasteport/adapters/admin"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/attempt"
+	"github.com/pasteport/pasteport/domain/diagnosis"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
+	"github.com/pasteport/pasteport/adapters/admin"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/telemetry"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"

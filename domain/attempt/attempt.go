@@ -186,8 +186,9 @@ type Log interface {
 }
 
 // Memory is how long attempts are kept after their newest step, and Capacity the maximum number
-// with a grant, and without one.
+// with a grant, and without one. Within Renewal the calls of a client are noted once.
 const (
 	Memory   = 7 * 24 * time.Hour
 	Capacity = 5_000
+	Renewal  = 24 * time.Hour
 )

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
+	"github.com/pasteport/pasteport/adapters/admin"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
+	"github.com/pasteport/pasteport/adapters/admin"
 	"github.com/pasteport/pasteport/adapters/http/telemetry"
 	"github.com/pasteport/pasteport/bootstrap"
 )

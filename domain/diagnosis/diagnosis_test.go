@@ -20,6 +20,8 @@ import (
 
 func TestDiagnosis(t *testing.T) { suite.Run(t, "Diagnosis") }
 
+var then = time.UnixMilli(1_770_091_500_000).UTC().Truncate(window)
+
 // took returns steps of one sender a second apart, each written as "kind", "kind@attempt" or
 // "kind:outcome".
 func took(agent, network string, written ...string) (entries []attempt.Entry) {

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -36,6 +37,13 @@ func idsOf(entries []attempt.Entry) []string {
 		ids[idOf(e, e.At)], ids[idOf(e, e.At.Add(-window))] = true, true
 	}
 	return slices.Sorted(maps.Keys(ids))
+}
+
+// Store adds the entries to attempts in the log, in one transaction.
+func Store(ctx context.Context, log attempt.Log, entries []attempt.Entry) error {
+	return log.ChangeAttempts(ctx, idsOf(entries), func(found []attempt.Attempt) []attempt.Attempt {
+		return merge(found, entries)
+	})
 }
 
 // merge adds the entries to those attempts, or to new ones, and returns what it has changed.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis"
+	"github.com/pasteport/pasteport/domain/diagnosis"
 )
 
 const (

@@ -1,6 +1,5 @@
 // Package diagnosis finds out how far the attempts of clients to connect have come, and why they
-// stopped. Its Journal stores the steps of requests in the background; Read gives each stored
-// attempt a verdict and a remedy.
+// stopped. Store adds steps to attempts; Read gives each stored attempt a verdict and a remedy.
 package diagnosis
 
 import (

@@ -30,7 +30,7 @@ var expectations = map[attempt.Kind]struct {
 	attempt.TokenJudged:      {attempt.CodeIssued, clientLimit},
 	attempt.CodeIssued:       {attempt.Exchange, clientLimit},
 	attempt.Exchange:         {attempt.Call, clientLimit},
-	attempt.Refresh:          {attempt.Call, renewal},
+	attempt.Refresh:          {attempt.Call, attempt.Renewal},
 	attempt.Stream:           {attempt.Call, clientLimit},
 }
 

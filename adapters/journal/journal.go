@@ -1,4 +1,5 @@
-package diagnosis
+// Package journal stores the steps of attempts to connect in the background.
+package journal
 
 import (
 	"context"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/attempt"
+	"github.com/pasteport/pasteport/domain/diagnosis"
 )
 
 const (
@@ -18,13 +20,12 @@ const (
 	// Several attempts to write a batch, so that a broken connection loses no steps, but not
 	// endless ones, so that a step that the store cannot keep does not block others.
 	writeAttempts = 3
-	trimInterval  = 1000           // written steps between two deletions of attempts
-	maxUses       = 10_000         // remembered
-	renewal       = 24 * time.Hour // in which the calls of a client are written once
+	trimInterval  = 1000   // written steps between two deletions of attempts
+	maxUses       = 10_000 // remembered
 )
 
-// Journal is a attempt.Journal that queues steps, so that requests do not wait for the disk, and
-// merges them into a attempt.Log in batches. It drops steps when its queue is full. It is safe
+// Journal is an attempt.Journal that queues steps, so that requests do not wait for the disk, and
+// merges them into an attempt.Log in batches. It drops steps when its queue is full. It is safe
 // for concurrent use.
 type Journal struct {
 	log    attempt.Log
@@ -45,8 +46,8 @@ type use struct {
 	kind    attempt.Kind
 }
 
-// NewJournal starts a goroutine that writes to log until Close.
-func NewJournal(log attempt.Log, logger *slog.Logger, now func() time.Time) *Journal {
+// New starts a goroutine that writes to log until Close.
+func New(log attempt.Log, logger *slog.Logger, now func() time.Time) *Journal {
 	j := &Journal{
 		log:    log,
 		logger: logger,
@@ -68,7 +69,7 @@ func (j *Journal) Note(entry attempt.Entry) {
 	isUse := passed && this.attempt != "" && (this.kind == attempt.Call || this.kind == attempt.Stream)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if last, known := j.uses[this]; isUse && known && entry.At.Sub(last).Abs() < renewal {
+	if last, known := j.uses[this]; isUse && known && entry.At.Sub(last).Abs() < attempt.Renewal {
 		return
 	}
 	room := queueSize
@@ -159,9 +160,7 @@ func (j *Journal) store(batch []attempt.Entry) bool {
 func (j *Journal) change(batch []attempt.Entry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	return j.log.ChangeAttempts(ctx, idsOf(batch), func(found []attempt.Attempt) []attempt.Attempt {
-		return merge(found, batch)
-	})
+	return diagnosis.Store(ctx, j.log, batch)
 }
 
 func (j *Journal) logLost() {

@@ -1,4 +1,4 @@
-package diagnosis
+package journal
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,9 +17,12 @@ import (
 	"github.com/onsi/gomega/gbytes"
 
 	"github.com/pasteport/pasteport/domain/attempt"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
-// shelf is a attempt.Log that can fail or block.
+func TestJournal(t *testing.T) { suite.Run(t, "Journal") }
+
+// shelf is an attempt.Log that can fail or block.
 type shelf struct {
 	mu       sync.Mutex
 	attempts map[string]attempt.Attempt
@@ -70,7 +75,11 @@ func (s *shelf) ForgetAttempts(_ context.Context, before time.Time, keep int) (i
 func (s *shelf) Path(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return pathOf(Attempt{Attempt: s.attempts[id]})
+	var kinds []string
+	for _, step := range s.attempts[id].Steps {
+		kinds = append(kinds, string(step.Kind))
+	}
+	return strings.Join(kinds, " ")
 }
 
 // Shut makes ChangeAttempts fail, or succeed again with nil.
@@ -91,7 +100,7 @@ var _ = Describe("A journal", func() {
 		kept, logged, clock = &shelf{}, gbytes.NewBuffer(), then
 	})
 	open := func() {
-		journal = NewJournal(kept, slog.New(slog.NewTextHandler(logged, nil)), func() time.Time { return clock })
+		journal = New(kept, slog.New(slog.NewTextHandler(logged, nil)), func() time.Time { return clock })
 		DeferCleanup(journal.Close)
 	}
 	note := func(outcome attempt.Outcome, kind attempt.Kind, id string) {
