@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -35,23 +34,6 @@ type Metrics struct {
 	upstreams *prometheus.HistogramVec
 	events    []string
 	day       *day
-	observers sync.Map // of prometheus.Observer by series, because a vector hashes every label at each lookup
-}
-
-// series are the labels of one duration.
-type series struct {
-	method, route string
-	status        int
-}
-
-func (m *Metrics) duration(method, route string, status int) prometheus.Observer {
-	key := series{method, route, status}
-	if cached, found := m.observers.Load(key); found {
-		return cached.(prometheus.Observer)
-	}
-	observer := m.durations.WithLabelValues(method, route, strconv.Itoa(status))
-	m.observers.Store(key, observer)
-	return observer
 }
 
 // NewMetrics registers the metrics of requests, of decisions with these events, and of the Go
@@ -186,7 +168,7 @@ func (m *Metrics) Measure(site *echo.Echo) {
 				c.Error(err)
 			}
 			status := c.Response().Status
-			m.duration(method, c.Path(), status).Observe(time.Since(began).Seconds())
+			m.durations.WithLabelValues(method, c.Path(), strconv.Itoa(status)).Observe(time.Since(began).Seconds())
 			m.day.count(method, c.Path(), status, attempt.From(c.Request().Context()).Rule())
 			return nil
 		}
