@@ -19,7 +19,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -41,7 +41,7 @@ type SessionKeeper interface {
 	// ends that no request uses.
 	SessionLimits() (limits oauth.Limits, idle time.Duration)
 	// KeepSessions is called once, before the first request.
-	KeepSessions(registry *response.Registry)
+	KeepSessions(registry *stream.Registry)
 }
 
 // HostTokens checks the access tokens of a gateway that sends host tokens to its upstream.
@@ -95,7 +95,7 @@ type Gateway struct {
 // because only the guard checks the caller.
 func New(to Upstream, o Options) *Gateway {
 	if o.HostTokens != nil {
-		o.Verify = func(ctx context.Context, identity *response.Identity) (err error) {
+		o.Verify = func(ctx context.Context, identity *stream.Identity) (err error) {
 			identity.Caller, identity.Host, err = o.HostTokens.AuthenticateWithHostToken(ctx, identity.Token,
 				identity.Resource)
 			return err
@@ -111,7 +111,7 @@ func New(to Upstream, o Options) *Gateway {
 	if keepsSessions {
 		responses.Limits, responses.IdleTimeout = keeper.SessionLimits()
 	}
-	registry := response.NewRegistry(responses)
+	registry := stream.NewRegistry(responses)
 	if keepsSessions {
 		keeper.KeepSessions(registry)
 	}
@@ -129,7 +129,7 @@ func New(to Upstream, o Options) *Gateway {
 func (g *Gateway) Mount(e *echo.Echo) { g.Guard.Mount(e, g) }
 
 // Read implements guard.Backend.
-func (g *Gateway) Read(out *response.Writer, r *http.Request, text []byte) message.Body {
+func (g *Gateway) Read(out *stream.Writer, r *http.Request, text []byte) message.Body {
 	b, err := message.Read(r.Header, text)
 	switch {
 	case err != nil:
@@ -143,7 +143,7 @@ func (g *Gateway) Read(out *response.Writer, r *http.Request, text []byte) messa
 }
 
 // Serve implements guard.Backend.
-func (g *Gateway) Serve(out *response.Writer, r *http.Request, b message.Body) {
+func (g *Gateway) Serve(out *stream.Writer, r *http.Request, b message.Body) {
 	// Many servers answer it with an endless stream, which blocks the connection to them.
 	if r.Method == http.MethodHead {
 		out.Header().Set("Content-Type", message.EventStream)
@@ -163,14 +163,14 @@ func (g *Gateway) Serve(out *response.Writer, r *http.Request, b message.Body) {
 	}
 	answer := g.newLateAnswer(out, r, b)
 	defer answer.finish()
-	identity := response.IdentityOf(r.Context())
+	identity := stream.IdentityOf(r.Context())
 	deliver := func(to http.ResponseWriter) error {
 		return g.upstream.Forward(to, r, b, identity.Caller, identity.Host)
 	}
 	var err error
 	switch {
 	case b.Refused != nil: // the client has not sent the message
-		err = deliver(response.Discard(answer))
+		err = deliver(stream.Discard(answer))
 	case g.options.HasPolicy():
 		err = g.filtered(answer, r, b, deliver)
 	default:
@@ -192,14 +192,14 @@ func (g *Gateway) answerError(w *lateAnswer, r *http.Request, id message.ID, err
 	case errors.Is(err, oauth.ErrUnknownBearer):
 		g.answerUnauthorized(w, r, id, err)
 	case errors.Is(err, oauth.ErrNotFound):
-		response.RefuseSession(w, r, "U12", "this connection does not have the session")
+		stream.RefuseSession(w, r, "U12", "this connection does not have the session")
 	case errors.Is(err, oauth.ErrUnknownSession):
-		response.RefuseSession(w, r, "U16", unknownToUpstream)
+		stream.RefuseSession(w, r, "U16", unknownToUpstream)
 	case errors.As(err, &failure):
 		g.answerFailure(w, r, id, failure)
 	default:
 		g.options.Logger.ErrorContext(ctx, "cannot relay a request", "error", err)
-		response.Unavailable(w, "The request cannot be passed on just now")
+		stream.Unavailable(w, "The request cannot be passed on just now")
 	}
 }
 
@@ -226,23 +226,23 @@ func (g *Gateway) answerFailure(out *lateAnswer, r *http.Request, id message.ID,
 func (g *Gateway) answerUnauthorized(w *lateAnswer, r *http.Request, id message.ID, refused error) {
 	ctx := r.Context()
 	if namesSession(r) && r.Method != http.MethodPost {
-		response.RefuseSession(w, r, "U16", unknownToUpstream)
+		stream.RefuseSession(w, r, "U16", unknownToUpstream)
 		return
 	}
-	err := g.options.HostTokens.VerifyAfterRefusal(ctx, response.IdentityOf(ctx).Token, g.options.Resource)
+	err := g.options.HostTokens.VerifyAfterRefusal(ctx, stream.IdentityOf(ctx).Token, g.options.Resource)
 	switch {
-	case err != nil && response.IsInvalidToken(err):
+	case err != nil && stream.IsInvalidToken(err):
 		attempt.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8",
 			"the MCP server behind this gateway answered 401, and the site does not know the person's token any more",
 			howSent(refused)))
-		w.End(response.ErrEnded) // answerEnded then writes the challenge
+		w.End(stream.ErrEnded) // answerEnded then writes the challenge
 	case err != nil:
 		g.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
 		attempt.From(ctx).Refuse(err)
-		response.Unavailable(w,
+		stream.Unavailable(w,
 			"The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
 	case namesSession(r):
-		response.RefuseSession(w, r, "U16", unknownToUpstream)
+		stream.RefuseSession(w, r, "U16", unknownToUpstream)
 	default:
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
 		g.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token", "reason", howSent(refused))
@@ -267,7 +267,7 @@ const unknownToUpstream = "the MCP server behind this gateway does not know the 
 // rpcFailure answers with a JSON-RPC error for the request with that id.
 func rpcFailure(w http.ResponseWriter, status int, id message.ID, text string) {
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
-		w.Header().Set("Retry-After", response.RetryAfter)
+		w.Header().Set("Retry-After", stream.RetryAfter)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	message.WriteErrorFor(w, status, id, message.CodeUnavailable, text)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 )
 
 // silence is how long an upstream may take to begin its answer to a call before the client gets a
@@ -20,7 +20,7 @@ const silence = 20 * time.Second
 // for a client that accepts one, and sends the answer as its only event. Until then and for any
 // other response it passes everything on.
 type lateAnswer struct {
-	*response.Writer
+	*stream.Writer
 	id     message.ID
 	header http.Header
 	timer  *time.Timer // calls open; nil if the client gets no stream
@@ -32,7 +32,7 @@ type lateAnswer struct {
 	body    message.Buffer
 }
 
-func (g *Gateway) newLateAnswer(out *response.Writer, r *http.Request, b message.Body) *lateAnswer {
+func (g *Gateway) newLateAnswer(out *stream.Writer, r *http.Request, b message.Body) *lateAnswer {
 	l := &lateAnswer{
 		Writer: out,
 		id:     b.ID(),

@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/filter"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -20,7 +20,7 @@ const ruleNames = "U26"
 
 // refuseNames returns the refusal of a body to the upstream that names what the caller may not
 // use, nil for any other message.
-func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, b message.Body) *message.Refusal {
+func (g *Gateway) refuseNames(out *stream.Writer, r *http.Request, b message.Body) *message.Refusal {
 	code := int64(-32002) // for an unknown resource before message.FirstStateless
 	if r.Header.Get(message.VersionHeader) >= message.FirstStateless {
 		code = rpc.CodeInvalidParams
@@ -57,7 +57,7 @@ const unfiltered = "The answer of the MCP server cannot be read, so it is not pa
 // filtered calls deliver with a writer that filters the response of the upstream.
 func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Body,
 	deliver func(http.ResponseWriter) error) error {
-	ctx, caller := r.Context(), response.IdentityOf(r.Context()).Caller
+	ctx, caller := r.Context(), stream.IdentityOf(r.Context()).Caller
 	memory := g.options.Bodies.Reserve(caller.Subject)
 	defer memory.Release()
 	id := b.ID()

@@ -15,13 +15,13 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // route answers a request that was admitted.
-type route func(out *response.Writer, r *http.Request, b message.Body)
+type route func(out *stream.Writer, r *http.Request, b message.Body)
 
 // protect checks a request and passes it to a route of the server. The gate and the guard come
 // before the body is read. The steps are calls in sequence and not nested handlers, because idle
@@ -61,7 +61,7 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 
 // answer answers an admitted request. For a refused response to a request of the server it passes a
 // JSON-RPC error instead, because the server would wait for the response forever.
-func (g *Guard) answer(out *response.Writer, r *http.Request, b message.Body, next route) {
+func (g *Guard) answer(out *stream.Writer, r *http.Request, b message.Body, next route) {
 	out.Begin(b.ID(), b.Listens() || r.Method == http.MethodGet)
 	if b.Refused == nil {
 		next(out, r, b)
@@ -79,7 +79,7 @@ func (g *Guard) answer(out *response.Writer, r *http.Request, b message.Body, ne
 }
 
 // refuseQuery refuses parameters without an effect, before a person logs in for the wrong address.
-func (g *Guard) refuseQuery(ctx context.Context, out *response.Writer, r *http.Request) (refused bool) {
+func (g *Guard) refuseQuery(ctx context.Context, out *stream.Writer, r *http.Request) (refused bool) {
 	if g.options.Parameter == nil {
 		return false
 	}
@@ -95,24 +95,24 @@ func (g *Guard) refuseQuery(ctx context.Context, out *response.Writer, r *http.R
 	}
 	attempt.From(ctx).RefuseAt(attempt.Call, oauth.Refuse(oauth.InvalidRequest, "U34",
 		"the address has a query that cannot be read, or a parameter that forward-parameters does not name"))
-	response.WriteError(out, http.StatusBadRequest, oauth.InvalidRequest.Code(), err.Error())
+	stream.WriteError(out, http.StatusBadRequest, oauth.InvalidRequest.Code(), err.Error())
 	return true
 }
 
 // refuseUnrecorded refuses a message while the audit cannot record it.
-func (g *Guard) refuseUnrecorded(out *response.Writer, r *http.Request) (refused bool) {
+func (g *Guard) refuseUnrecorded(out *stream.Writer, r *http.Request) (refused bool) {
 	if g.options.AuditReady == nil || r.Method != http.MethodPost || g.options.AuditReady() == nil {
 		return false
 	}
 	attempt.From(r.Context()).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "V5",
 		"the audit cannot record the call"))
-	response.Unavailable(out, "Calls cannot be recorded just now")
+	stream.Unavailable(out, "Calls cannot be recorded just now")
 	return true
 }
 
 // admit reads the body and checks the scopes that it needs. It checks the grant again after a slow
 // body.
-func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b message.Body, admitted bool) {
+func (g *Guard) admit(to Backend, out *stream.Writer, r *http.Request) (b message.Body, admitted bool) {
 	if r.Method == http.MethodPost {
 		// Before any response, because not all proxies can read one while they send.
 		text, err := out.ReadBody(g.options.MaxRequestBody, g.options.Bodies)
@@ -141,14 +141,14 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b mess
 
 // answerEnded answers a request whose response ended before it began; net/http would send an empty
 // 200.
-func (g *Guard) answerEnded(out *response.Writer) {
+func (g *Guard) answerEnded(out *stream.Writer) {
 	switch cause := out.Unanswered(); {
-	case errors.Is(cause, response.ErrEnded):
+	case errors.Is(cause, stream.ErrEnded):
 		g.refuse(out.ResponseWriter, g.invalid)
-	case errors.Is(cause, response.ErrDraining):
-		response.Unavailable(out.ResponseWriter, response.ShuttingDown)
-	case errors.Is(cause, response.ErrEvicted):
-		response.Unavailable(out.ResponseWriter, "There are too many open streams")
+	case errors.Is(cause, stream.ErrDraining):
+		stream.Unavailable(out.ResponseWriter, stream.ShuttingDown)
+	case errors.Is(cause, stream.ErrEvicted):
+		stream.Unavailable(out.ResponseWriter, "There are too many open streams")
 	}
 }
 
@@ -160,14 +160,14 @@ func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 		message.WriteError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
 	case errors.Is(err, message.ErrNoMemory):
 		recorder.Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "G19", err.Error()))
-		response.Unavailable(w, response.TooManyBodies)
+		stream.Unavailable(w, stream.TooManyBodies)
 	default:
 		message.WriteError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
 	}
 }
 
 // refuseCalls counts the calls of a body, and answers one with too many.
-func (g *Guard) refuseCalls(out *response.Writer, r *http.Request, b message.Body) (refused bool) {
+func (g *Guard) refuseCalls(out *stream.Writer, r *http.Request, b message.Body) (refused bool) {
 	calls, limit := b.Calls(), g.options.Limits.CallsPerMinute
 	if g.options.Calls == nil || calls == 0 || limit == 0 {
 		return false
@@ -196,7 +196,7 @@ func refuseFor(wait time.Duration, w http.ResponseWriter) (seconds int) {
 
 // refuseCaller answers a caller whose consent does not suffice.
 func (g *Guard) refuseCaller(w http.ResponseWriter, r *http.Request, refused refusal) {
-	caller := response.IdentityOf(r.Context()).Caller
+	caller := stream.IdentityOf(r.Context()).Caller
 	g.options.Logger.InfoContext(r.Context(), "refused a request", "grant", caller.Grant,
 		"client", g.options.ClientLabel(caller.Client), "reason", refused.description, "rule", refused.rule,
 		"needed", refused.scope.String())
@@ -207,7 +207,7 @@ func (g *Guard) refuseCaller(w http.ResponseWriter, r *http.Request, refused ref
 // refuseChanged answers a body that names a tool which is not as it was in the first list of the
 // caller. The challenge names the scopes of the call, so that the next consent suffices for it.
 func (g *Guard) refuseChanged(w http.ResponseWriter, r *http.Request, b message.Body) (refused bool) {
-	caller := response.IdentityOf(r.Context()).Caller
+	caller := stream.IdentityOf(r.Context()).Caller
 	if g.options.RecordTools == nil || len(b.Names.Tools) == 0 {
 		return false
 	}

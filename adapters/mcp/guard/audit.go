@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -29,7 +29,7 @@ func (g *Guard) Record(ctx context.Context, call audit.Call) {
 }
 
 // NewCall describes a request that began then and ends now. The sender is nil for one without HTTP.
-func (g *Guard) NewCall(sender *response.Sender, request message.Request, began time.Time) audit.Call {
+func (g *Guard) NewCall(sender *stream.Sender, request message.Request, began time.Time) audit.Call {
 	call := audit.Call{
 		Time:      began,
 		Resource:  g.options.Resource.String(),
@@ -52,14 +52,14 @@ func (g *Guard) NewCall(sender *response.Sender, request message.Request, began 
 // others when their HTTP response ends.
 type httpAudit struct {
 	*Guard
-	out     *response.Writer
+	out     *stream.Writer
 	began   time.Time
 	outcome *message.Outcome
 	ended   time.Time // of the JSON-RPC response; the zero value for one that is not a stream
 }
 
 // beginAudit returns nil without an audit, and for a request without a body.
-func (g *Guard) beginAudit(out *response.Writer, r *http.Request) *httpAudit {
+func (g *Guard) beginAudit(out *stream.Writer, r *http.Request) *httpAudit {
 	if g.options.Audit == nil || r.Method != http.MethodPost {
 		return nil
 	}

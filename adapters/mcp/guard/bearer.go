@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/recovered"
@@ -20,16 +20,16 @@ const maxTokenLength, maxHostTokenLength = 512, 4096
 
 // guard sets the caller of a request with a valid access token for this resource, and refuses any
 // other request.
-func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request) (passed bool) {
+func (g *Guard) guard(ctx context.Context, out *stream.Writer, r *http.Request) (passed bool) {
 	token, refused := g.bearer(r)
 	if refused != nil {
 		traceRefusal(r.Context(), *refused)
 		g.refuse(out, *refused)
 		return false
 	}
-	identity := &response.Identity{Token: token, Resource: g.options.Resource}
+	identity := &stream.Identity{Token: token, Resource: g.options.Resource}
 	err := g.authenticate(ctx, identity)
-	if err != nil && !response.IsInvalidToken(err) && ctx.Err() != nil { // the client has gone
+	if err != nil && !stream.IsInvalidToken(err) && ctx.Err() != nil { // the client has gone
 		return false
 	}
 	recorder := attempt.From(ctx)
@@ -49,7 +49,7 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 		delete(r.Header, "Authorization")
 		out.Identify(identity)
 		return true
-	case response.IsInvalidToken(err):
+	case stream.IsInvalidToken(err):
 		g.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)
 		recorder.Refuse(err)
 		g.refuse(out, g.invalid)
@@ -59,12 +59,12 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 		if refusal := new(oauth.Error); errors.As(err, &refusal) {
 			refuseFor(refusal.RetryAfter, out)
 		}
-		response.WriteError(out, http.StatusTooManyRequests, oauth.TooManyGuesses.Code(),
+		stream.WriteError(out, http.StatusTooManyRequests, oauth.TooManyGuesses.Code(),
 			"Too many tokens that the site does not know came from here; try again later")
 	default:
 		g.options.Logger.ErrorContext(ctx, "cannot check a bearer token", "error", err)
 		recorder.Refuse(err)
-		response.Unavailable(out, "The access token cannot be checked just now")
+		stream.Unavailable(out, "The access token cannot be checked just now")
 	}
 	return false
 }
@@ -81,7 +81,7 @@ func traceRefusal(ctx context.Context, r refusal) {
 }
 
 // authenticate returns a panic as an error, which counts as an outage.
-func (g *Guard) authenticate(ctx context.Context, identity *response.Identity) (err error) {
+func (g *Guard) authenticate(ctx context.Context, identity *stream.Identity) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("checking a bearer token: %w", recovered.New(value))
@@ -189,7 +189,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r refusal) {
 		w.WriteHeader(r.status)
 		return
 	}
-	response.WriteError(w, r.status, r.code, r.description)
+	stream.WriteError(w, r.status, r.code, r.description)
 }
 
 // challenge returns the WWW-Authenticate header, with its parameters in a fixed order.

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -15,8 +15,8 @@ var _ = Describe("Ending a response before it has begun", Label("G16", "G7"), fu
 	It("answers a waiting client with the cause, and writes nothing to one that has gone", func(ctx SpecContext) {
 		o := Options{Issuer: "https://cms.example", Resource: oauth.NewResource("https://cms.example/mcp")}
 		o = o.WithDefaults()
-		g := New(o, response.NewRegistry(o.Responses()))
-		open := func() (*response.Writer, *httptest.ResponseRecorder) {
+		g := New(o, stream.NewRegistry(o.Responses()))
+		open := func() (*stream.Writer, *httptest.ResponseRecorder) {
 			to := httptest.NewRecorder()
 			out, _ := g.responses.NewWriter(to, httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), ctx)
 			DeferCleanup(out.Finish)
@@ -25,7 +25,7 @@ var _ = Describe("Ending a response before it has begun", Label("G16", "G7"), fu
 		for _, cut := range []struct {
 			cause  error
 			status int
-		}{{response.ErrEnded, http.StatusUnauthorized}, {response.ErrDraining, http.StatusServiceUnavailable},
+		}{{stream.ErrEnded, http.StatusUnauthorized}, {stream.ErrDraining, http.StatusServiceUnavailable},
 			{nil, http.StatusOK}} {
 			out, to := open()
 			out.End(cut.cause)
@@ -34,7 +34,7 @@ var _ = Describe("Ending a response before it has begun", Label("G16", "G7"), fu
 		}
 		out, to := open()
 		out.WriteHeader(http.StatusAccepted)
-		out.End(response.ErrEnded)
+		out.End(stream.ErrEnded)
 		g.answerEnded(out)
 		Expect(to.Code).To(Equal(http.StatusAccepted))
 		Expect(to.Header()).NotTo(HaveKey("Www-Authenticate"))

@@ -8,7 +8,7 @@
 //	admit    reads the body (package message) and checks the scopes that it needs
 //	Backend  answers
 //
-// The response is a Writer of package response, which ends with the token or the grant.
+// The response is a Writer of package stream, which ends with the token or the grant.
 package guard
 
 import (
@@ -20,7 +20,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/internal/wellknown"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -33,16 +33,16 @@ const (
 // Backend is the MCP server behind a Guard. Its requests have passed all steps before.
 type Backend interface {
 	// Read reads the body of a POST. It sets Refused in one that the server must not get.
-	Read(out *response.Writer, r *http.Request, text []byte) message.Body
+	Read(out *stream.Writer, r *http.Request, text []byte) message.Body
 	// Serve answers a request to the endpoint. The body of a refused message is a JSON-RPC error
 	// for a request of the server, and the client must not get the response to it.
-	Serve(out *response.Writer, r *http.Request, b message.Body)
+	Serve(out *stream.Writer, r *http.Request, b message.Body)
 }
 
 // LegacyBackend is a Backend that also supports HTTP+SSE (2024-11-05).
 type LegacyBackend interface {
 	// Deliver is Serve for a POST to the message endpoint.
-	Deliver(out *response.Writer, r *http.Request, b message.Body)
+	Deliver(out *stream.Writer, r *http.Request, b message.Body)
 }
 
 // Guard protects the MCP server of one resource.
@@ -52,7 +52,7 @@ type Guard struct {
 	gate     gate
 	metadata *wellknown.Document
 
-	responses   *response.Registry
+	responses   *stream.Registry
 	metadataURL string  // in challenges
 	missing     refusal // for a request without a token
 	invalid     refusal // for an invalid token
@@ -60,7 +60,7 @@ type Guard struct {
 
 // New returns a Guard of a Backend whose responses and sessions are in the registry. The options
 // have their defaults.
-func New(o Options, responses *response.Registry) *Guard {
+func New(o Options, responses *stream.Registry) *Guard {
 	if o.ClientLabel == nil {
 		o.ClientLabel = oauth.ClientID.String
 	}

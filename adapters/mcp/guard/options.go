@@ -14,7 +14,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -22,7 +22,7 @@ import (
 const defaultBodies = 256 << 20 // bytes
 
 // Authorization checks access tokens.
-type Authorization = response.Authorization
+type Authorization = stream.Authorization
 
 // Options configure a Guard. Authorization is required.
 type Options struct {
@@ -38,7 +38,7 @@ type Options struct {
 	HostTokens     bool                     // accepts the site's own tokens, which may have other characters than ours
 	TakeHostToken  func(http.Header) string // removes one from another header than a bearer token; nil for none
 	// Verify checks the access token of an identity, and sets its caller; nil for Authorization.
-	Verify func(ctx context.Context, identity *response.Identity) error
+	Verify func(ctx context.Context, identity *stream.Identity) error
 	Follow echo.MiddlewareFunc // for requests of metadata; nil for none
 
 	Begin func(c echo.Context) context.Context // returns the context of a request; nil for its own
@@ -92,8 +92,8 @@ func (o Options) HasPolicy() bool {
 }
 
 // Responses returns the options of the registry of a Backend.
-func (o Options) Responses() response.Options {
-	return response.Options{
+func (o Options) Responses() stream.Options {
+	return stream.Options{
 		Authorization: o.Authorization,
 		Resource:      o.Resource,
 		Limits:        o.Limits,
@@ -113,7 +113,7 @@ func (o Options) WithDefaults() Options {
 		o.ToolScopes = func(string) oauth.Scopes { return o.Scopes.Defaults() }
 	}
 	if o.Verify == nil {
-		o.Verify = func(ctx context.Context, identity *response.Identity) (err error) {
+		o.Verify = func(ctx context.Context, identity *stream.Identity) (err error) {
 			identity.Caller, err = o.Authorization.Authenticate(ctx, identity.Token, o.Resource)
 			return err
 		}

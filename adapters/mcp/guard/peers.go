@@ -10,7 +10,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -31,7 +31,7 @@ func (g *Guard) elsewhere(next route, session sessionOf) route {
 	if g.options.Peers == nil {
 		return next
 	}
-	return func(out *response.Writer, r *http.Request, b message.Body) {
+	return func(out *stream.Writer, r *http.Request, b message.Body) {
 		identity, bound := out.Identity(), session(r)
 		if bound != "" {
 			r.Header = peers.Headers(r.Header)
@@ -51,7 +51,7 @@ func (g *Guard) elsewhere(next route, session sessionOf) route {
 		pass.Caller.Tools = oauth.ToolPins{} // which could be too long for a header, and were compared here
 		var w http.ResponseWriter = out
 		if b.Refused != nil {
-			w = response.Discard(out)
+			w = stream.Discard(out)
 		}
 		g.options.Peers.Forward(w, r, b.Encode(), pass, at)
 	}
@@ -65,7 +65,7 @@ func (g *Guard) answerPeer(c echo.Context, to Backend, next route, session sessi
 	}
 	out, r := g.responses.NewWriter(c.Response(), c.Request(), c.Request().Context())
 	defer out.Finish()
-	identity := &response.Identity{Resource: g.options.Resource, HostDigest: pass.Host}
+	identity := &stream.Identity{Resource: g.options.Resource, HostDigest: pass.Host}
 	identity.Caller, identity.RequestID = pass.Caller, pass.RequestID
 	out.Identify(identity)
 	var b message.Body

@@ -26,7 +26,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -244,7 +244,7 @@ func (p *Peers) fail(w http.ResponseWriter, r *http.Request, to string, err erro
 	}
 	p.outages.Store(to, outage{was.began, now})
 	if errors.Is(err, syscall.ECONNREFUSED) || now.Sub(was.began) >= goneAfter {
-		response.RefuseSession(w, r, "R4", "the replica of the session has gone")
+		stream.RefuseSession(w, r, "R4", "the replica of the session has gone")
 		return
 	}
 	p.unavailable(w, r, to, err)
@@ -252,5 +252,5 @@ func (p *Peers) fail(w http.ResponseWriter, r *http.Request, to string, err erro
 
 func (p *Peers) unavailable(w http.ResponseWriter, r *http.Request, to string, err error) {
 	p.Logger.WarnContext(r.Context(), "cannot reach the replica of a session", "address", to, "error", err)
-	response.Unavailable(w, "The session cannot be reached now")
+	stream.Unavailable(w, "The session cannot be reached now")
 }

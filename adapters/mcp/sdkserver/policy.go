@@ -15,7 +15,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -184,12 +184,12 @@ func CallerOf(request sdk.Request) (caller oauth.Caller, ok bool) {
 }
 
 // senderOf returns nil for a request that did not pass a Server.
-func senderOf(request sdk.Request) *response.Sender {
+func senderOf(request sdk.Request) *stream.Sender {
 	extra := request.GetExtra()
 	if extra == nil {
 		return nil
 	}
-	return response.SenderOf(extra.TokenInfo)
+	return stream.SenderOf(extra.TokenInfo)
 }
 
 // fixedBearer is the header that the SDK's middleware gets instead of the token.
@@ -200,7 +200,7 @@ var fixedBearer = []string{"Bearer -"}
 // clock that may differ from Options.Now, so that check is off.
 func withTokenInfo(handler http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
-		return response.IdentityOf(ctx).TokenInfo(), nil
+		return stream.IdentityOf(ctx).TokenInfo(), nil
 	}
 	identify := auth.RequireBearerToken(verify,
 		&auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: math.MaxInt64})

@@ -7,8 +7,6 @@
 //	Serve    selects the SDK's handler with or without sessions, or HTTP+SSE of this package
 //	receive  inside the SDK: checks and filters tools, prompts and resources, for all transports
 //
-// Package eventstore lets a client resume a stream.
-//
 // A session is in one process. Package peers brings the requests of its clients there.
 package sdkserver
 
@@ -22,10 +20,9 @@ import (
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 )
 
 // Options configure a Server.
@@ -39,15 +36,15 @@ type Options struct {
 type Server struct {
 	*guard.Guard
 	options   Options
-	responses *response.Registry
+	responses *stream.Registry
 
 	mcp         *sdk.Server
 	unprotected sdk.MethodHandler // of the SDK's server, without the policy
 
-	sessions  http.Handler      // 2025-03-26 to 2025-11-25
-	events    *eventstore.Store // of sessions
-	stateless http.Handler      // 2026-07-28 and later
-	legacy    sync.Map          // 2024-11-05: *legacySession by id
+	sessions  http.Handler  // 2025-03-26 to 2025-11-25
+	events    *stream.Store // of sessions
+	stateless http.Handler  // 2026-07-28 and later
+	legacy    sync.Map      // 2024-11-05: *legacySession by id
 }
 
 // New protects a server of the SDK. Call it once for each server, because it adds receiving
@@ -56,13 +53,13 @@ func New(server *sdk.Server, o Options) *Server {
 	o.Options = o.WithDefaults()
 	registry := o.Responses()
 	registry.IdleTimeout = cmp.Or(o.SessionTimeout, time.Hour)
-	responses := response.NewRegistry(registry)
+	responses := stream.NewRegistry(registry)
 	s := &Server{
 		Guard:     guard.New(o.Options, responses),
 		options:   o,
 		responses: responses,
 		mcp:       server,
-		events:    eventstore.New(eventstore.MaxBytes, responses.RemoveSession),
+		events:    stream.NewStore(stream.StoreSize, responses.RemoveSession),
 	}
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
@@ -98,7 +95,7 @@ func (s *Server) ToolNames(ctx context.Context) (names []string) {
 		return nil
 	}
 	defer func() { _ = session.Close() }()
-	extra := &sdk.RequestExtra{TokenInfo: (&response.Identity{Resource: s.options.Resource}).TokenInfo()}
+	extra := &sdk.RequestExtra{TokenInfo: (&stream.Identity{Resource: s.options.Resource}).TokenInfo()}
 	for params := new(sdk.ListToolsParams); ; {
 		result, err := s.unprotected(ctx, "tools/list",
 			&sdk.ListToolsRequest{Session: session, Params: params, Extra: extra})
@@ -117,7 +114,7 @@ func (s *Server) ToolNames(ctx context.Context) (names []string) {
 }
 
 // Read implements guard.Backend.
-func (s *Server) Read(_ *response.Writer, r *http.Request, text []byte) message.Body {
+func (s *Server) Read(_ *stream.Writer, r *http.Request, text []byte) message.Body {
 	b, err := message.Read(r.Header, text)
 	if err != nil {
 		b.Refused = message.Refuse(err, text)
@@ -127,21 +124,21 @@ func (s *Server) Read(_ *response.Writer, r *http.Request, text []byte) message.
 
 // answering returns the response to a body. The client does not get the one to an error that
 // replaces its answer.
-func answering(out *response.Writer, b message.Body) http.ResponseWriter {
+func answering(out *stream.Writer, b message.Body) http.ResponseWriter {
 	if b.Refused != nil {
-		return response.Discard(out)
+		return stream.Discard(out)
 	}
 	return out
 }
 
 // Serve implements guard.Backend. The version header alone does not determine the transport,
 // because clients of HTTP+SSE may negotiate a later revision and then send its header.
-func (s *Server) Serve(out *response.Writer, r *http.Request, b message.Body) {
+func (s *Server) Serve(out *stream.Writer, r *http.Request, b message.Body) {
 	w := answering(out, b)
 	isStream := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && b.Listens()
 	switch {
-	case isStream && !response.Accepts(r, message.EventStream):
-		response.NotAcceptable(w, "a stream of text/event-stream")
+	case isStream && !stream.Accepts(r, message.EventStream):
+		stream.NotAcceptable(w, "a stream of text/event-stream")
 	case r.Method == http.MethodPost:
 		s.post(w, r, b)
 	case r.Header.Get(message.VersionHeader) >= message.FirstStateless:
@@ -158,8 +155,8 @@ func (s *Server) Serve(out *response.Writer, r *http.Request, b message.Body) {
 }
 
 func (s *Server) post(w http.ResponseWriter, r *http.Request, b message.Body) {
-	memory := s.options.Bodies.Reserve(response.IdentityOf(r.Context()).Caller.Subject)
-	w, finish, acceptable := response.Negotiate(w, r, b.IsBatch, memory)
+	memory := s.options.Bodies.Reserve(stream.IdentityOf(r.Context()).Caller.Subject)
+	w, finish, acceptable := stream.Negotiate(w, r, b.IsBatch, memory)
 	if !acceptable {
 		return
 	}
@@ -175,9 +172,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, b message.Body) {
 	case !b.Has("initialize"):
 		message.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 	case s.responses.IsDraining():
-		response.Unavailable(w, response.ShuttingDown)
+		stream.Unavailable(w, stream.ShuttingDown)
 	default:
-		bound := s.bindingID(w, s.owner(&response.IdentityOf(r.Context()).Caller))
+		bound := s.bindingID(w, s.owner(&stream.IdentityOf(r.Context()).Caller))
 		s.serveSession(bound, r, b, new(message.Sequence))
 	}
 }

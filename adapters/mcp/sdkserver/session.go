@@ -9,9 +9,8 @@ import (
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -21,15 +20,15 @@ func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner
 // not here or belongs to another owner, as after a login with another host token: only 404 makes a
 // client start another session.
 func (s *Server) openSession(w http.ResponseWriter, r *http.Request, bound string) (id string, ok bool) {
-	id, ok, err := s.options.Sessions.OpenSession(bound, s.owner(&response.IdentityOf(r.Context()).Caller))
+	id, ok, err := s.options.Sessions.OpenSession(bound, s.owner(&stream.IdentityOf(r.Context()).Caller))
 	switch {
 	case err != nil:
 		s.options.Logger.ErrorContext(r.Context(), "cannot open a session id", "error", err)
-		response.Unavailable(w, "The session cannot be reached now")
+		stream.Unavailable(w, "The session cannot be reached now")
 	case !ok:
-		response.NoSession(w)
+		stream.NoSession(w)
 	case s.responses.WasEvicted(id):
-		response.RefuseSession(w, r, "G20", "the session has ended for a newer one, because there were too many")
+		stream.RefuseSession(w, r, "G20", "the session has ended for a newer one, because there were too many")
 	default:
 		return id, true
 	}
@@ -38,7 +37,7 @@ func (s *Server) openSession(w http.ResponseWriter, r *http.Request, bound strin
 
 // inSession answers a request of Streamable HTTP in a session.
 func (s *Server) inSession(w http.ResponseWriter, r *http.Request, b message.Body) {
-	bound, caller := r.Header.Get(message.SessionHeader), &response.IdentityOf(r.Context()).Caller
+	bound, caller := r.Header.Get(message.SessionHeader), &stream.IdentityOf(r.Context()).Caller
 	if bound == "" {
 		s.sessions.ServeHTTP(w, r) // its error names the missing header
 		return
@@ -48,7 +47,7 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, b message.Bod
 		return
 	}
 	if !s.responses.UseSession(id, caller.Grant) {
-		response.NoSession(w)
+		stream.NoSession(w)
 		return
 	}
 	defer s.responses.Attend(id)()
@@ -79,7 +78,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, b message.
 // Write. It records the events that were sent.
 type clientIDs struct {
 	http.ResponseWriter
-	events  *eventstore.Store
+	events  *stream.Store
 	session string
 }
 
@@ -111,7 +110,7 @@ func (s *Server) bindingID(w http.ResponseWriter, owner string) *sessionIDWriter
 		bound, err := s.options.Sessions.BindSession(id, owner)
 		if err != nil {
 			w.Header().Del(message.SessionHeader)
-			response.Unavailable(w, "No session can be opened now")
+			stream.Unavailable(w, "No session can be opened now")
 			return fmt.Errorf("binding a session id: %w", err)
 		}
 		w.Header().Set(message.SessionHeader, bound)
@@ -148,7 +147,7 @@ type sdkSession struct {
 	calls *message.Sequence
 }
 
-// End implements response.Session.
+// End implements stream.Session.
 func (s sdkSession) End(error) { _ = s.Close() }
 
 // admitSession counts a session over HTTP until it ends, because the SDK has no limit.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 )
 
 // legacySession is a session of HTTP+SSE (2024-11-05). It is an sdk.Transport and its
@@ -20,7 +20,7 @@ import (
 // SSE handler passes no caller with a message and does not bind a session to its owner.
 type legacySession struct {
 	id  string
-	out *response.Writer // the stream; the session ends with it
+	out *stream.Writer // the stream; the session ends with it
 	in  chan rpc.Message
 
 	calls *message.Sequence
@@ -77,7 +77,7 @@ func (s *legacySession) Close() error {
 // openLegacy answers a GET without a session. The first event is the URL for messages. The SDK is
 // connected before that event, because otherwise it offers a fast client a revision without
 // sessions. The wait is in this function because its stack frame is small.
-func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
+func (s *Server) openLegacy(out *stream.Writer, r *http.Request) {
 	session, bound := s.newLegacy(out, r)
 	if session == nil {
 		return
@@ -97,9 +97,9 @@ func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
 }
 
 // newLegacy returns a session and its id for the client, nil when it has answered with an error.
-func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *legacySession, bound string) {
+func (s *Server) newLegacy(out *stream.Writer, r *http.Request) (session *legacySession, bound string) {
 	if s.responses.IsDraining() {
-		response.Unavailable(out, response.ShuttingDown)
+		stream.Unavailable(out, stream.ShuttingDown)
 		return nil, ""
 	}
 	session = &legacySession{
@@ -111,7 +111,7 @@ func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *lega
 	bound, err := s.options.Sessions.BindSession(session.id, s.owner(&out.Identity().Caller))
 	if err != nil {
 		s.options.Logger.ErrorContext(r.Context(), "cannot bind a session id", "error", err)
-		response.Unavailable(out, "No session can be opened now")
+		stream.Unavailable(out, "No session can be opened now")
 		return nil, ""
 	}
 	return session, bound
@@ -129,11 +129,11 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	connected, err := s.mcp.Connect(session.out.Context(), session, nil)
 	if err != nil {
 		s.options.Logger.ErrorContext(session.out.Context(), "cannot connect an SSE session", "error", err)
-		response.Unavailable(session.out, "The session cannot be opened now")
+		stream.Unavailable(session.out, "The session cannot be opened now")
 		return nil
 	}
 	if !s.responses.AddSession(sdkSession{connected, session.calls}, &session.out.Identity().Caller) {
-		response.Unavailable(session.out, response.ShuttingDown)
+		stream.Unavailable(session.out, stream.ShuttingDown)
 		_ = session.Close()
 		go s.forget(connected, session.id)
 		return nil
@@ -150,7 +150,7 @@ func (s *Server) forget(connected *sdk.ServerSession, id string) {
 
 // Deliver implements guard.LegacyBackend: it passes a message to the session of a stream. Each
 // message has its own caller, whose token may be newer than that of the stream.
-func (s *Server) Deliver(out *response.Writer, r *http.Request, b message.Body) {
+func (s *Server) Deliver(out *stream.Writer, r *http.Request, b message.Body) {
 	w := answering(out, b)
 	id, ok := s.openSession(w, r, guard.InQuery(r))
 	if !ok {
@@ -158,8 +158,8 @@ func (s *Server) Deliver(out *response.Writer, r *http.Request, b message.Body) 
 	}
 	found, _ := s.legacy.Load(id)
 	session, ok := found.(*legacySession)
-	if !ok || s.owner(&session.out.Identity().Caller) != s.owner(&response.IdentityOf(r.Context()).Caller) {
-		response.NoSession(w)
+	if !ok || s.owner(&session.out.Identity().Caller) != s.owner(&stream.IdentityOf(r.Context()).Caller) {
+		stream.NoSession(w)
 		return
 	}
 	b.Messages = session.calls.Renumber(b.Messages)
@@ -169,7 +169,7 @@ func (s *Server) Deliver(out *response.Writer, r *http.Request, b message.Body) 
 		return
 	}
 	if request, ok := decoded.(*rpc.Request); ok {
-		request.Extra = &sdk.RequestExtra{TokenInfo: response.IdentityOf(r.Context()).TokenInfo(), Header: r.Header}
+		request.Extra = &sdk.RequestExtra{TokenInfo: stream.IdentityOf(r.Context()).TokenInfo(), Header: r.Header}
 	}
 	select {
 	case session.in <- decoded:

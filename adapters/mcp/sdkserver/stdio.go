@@ -9,7 +9,7 @@ import (
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -17,7 +17,7 @@ import (
 // ends. Requests have the given caller, to which the tool policy applies.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
 	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out},
-		info: (&response.Identity{Sender: response.Sender{Caller: caller}}).TokenInfo()}
+		info: (&stream.Identity{Sender: stream.Sender{Caller: caller}}).TokenInfo()}
 	if err := s.mcp.Run(ctx, local); err != nil {
 		return fmt.Errorf("serving stdio: %w", err)
 	}

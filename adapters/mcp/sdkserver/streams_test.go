@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -80,10 +80,10 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 	}
 
 	DescribeTable("makes writes fail",
-		func(ctx SpecContext, end func(*site, *response.Writer)) {
+		func(ctx SpecContext, end func(*site, *stream.Writer)) {
 			s, recorder := openSite(), httptest.NewRecorder()
 			out, _ := s.mcp.responses.NewWriter(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
-			out.Identify(&response.Identity{Token: alice, Sender: response.Sender{Caller: oauth.Caller{Grant: "A"}}})
+			out.Identify(&stream.Identity{Token: alice, Sender: stream.Sender{Caller: oauth.Caller{Grant: "A"}}})
 			out.Begin(message.ID{}, true)
 			DeferCleanup(out.Finish)
 			end(s, out)
@@ -92,8 +92,8 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			Expect(out.FlushError()).To(MatchError(context.Canceled))
 			Expect(recorder.Body.String()).To(BeEmpty())
 		},
-		Entry("when the grant ended", func(s *site, _ *response.Writer) { s.mcp.CloseGrant("A") }),
-		Entry("when the request ended", func(_ *site, out *response.Writer) { out.Finish() }),
+		Entry("when the grant ended", func(s *site, _ *stream.Writer) { s.mcp.CloseGrant("A") }),
+		Entry("when the request ended", func(_ *site, out *stream.Writer) { out.Finish() }),
 	)
 
 	Context("a session that another grant of its owner uses, as after a step-up", Label("G14", "G16"), func() {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 )
 
 // serve answers a request in a session.
@@ -46,7 +46,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, messages []mess
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	out := &stream{id: rand.Text(), isJSON: !response.Accepts(r, message.EventStream)}
+	out := &eventStream{id: rand.Text(), isJSON: !stream.Accepts(r, message.EventStream)}
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
 	done := out.attach(w)
@@ -119,7 +119,7 @@ const maxToken = 1 << 10
 
 // register records the calls of a POST, and returns the messages as the program gets them: with the
 // number of a call instead of its id, and with a progress token that no other call has.
-func (s *session) register(out *stream, messages []message.Message) []message.Message {
+func (s *session) register(out *eventStream, messages []message.Message) []message.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	numbered := slices.Clone(messages)
@@ -144,7 +144,7 @@ func (s *session) register(out *stream, messages []message.Message) []message.Me
 // answered, so that a failure gets its status.
 func (s *session) initialize(w http.ResponseWriter, r *http.Request, messages []message.Message, bound string) error {
 	defer s.upstream.registry.Attend(s.id)()
-	out := &stream{id: rand.Text(), isInitial: true}
+	out := &eventStream{id: rand.Text(), isInitial: true}
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
 	w.Header().Set(message.SessionHeader, bound)

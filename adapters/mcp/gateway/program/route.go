@@ -75,13 +75,13 @@ func (s *session) removeCall(number int64) (removed *call, last bool) {
 // streamOf returns the stream for a request or notification of the program. Over stdio, only
 // progress names its call; any other message belongs to the only call, if there is just one. The
 // result is nil if no client could get the message, because each takes only answers.
-func (s *session) streamOf(named int64) *stream {
+func (s *session) streamOf(named int64) *eventStream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.calls[named]; c != nil {
 		return c.stream
 	}
-	open := map[*stream]bool{}
+	open := map[*eventStream]bool{}
 	var newest *call
 	takesAnswers := false
 	for _, c := range s.calls {

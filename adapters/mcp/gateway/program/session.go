@@ -40,14 +40,14 @@ type session struct {
 	cause     error // of the end
 	revision  string
 	calls     map[int64]*call // of the client, without an answer, by their number
-	streams   map[string]*stream
-	listening *stream // for the messages that belong to no call
+	streams   map[string]*eventStream
+	listening *eventStream // for the messages that belong to no call
 }
 
 // call is a request of the client.
 type call struct {
 	id     message.ID
-	stream *stream
+	stream *eventStream
 	number int64 // in the order of the calls
 }
 
@@ -73,8 +73,8 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 		host:      hostOf(r, host),
 		ended:     make(chan struct{}),
 		calls:     map[int64]*call{},
-		streams:   map[string]*stream{},
-		listening: new(stream),
+		streams:   map[string]*eventStream{},
+		listening: new(eventStream),
 	}
 	s.output = &output{session: s, repeats: repeats, limit: rate.NewLimiter(linesPerSec, linesAtOnce)}
 	if !u.registry.AddSession(s, &sender) {

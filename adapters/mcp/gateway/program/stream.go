@@ -9,15 +9,15 @@ import (
 	"sync/atomic"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 )
 
 // eventSeparator is between the stream and the index in the id of an event; neither contains it.
 const eventSeparator = "_"
 
-// stream is the events of one response. A client whose connection breaks may resume it with another
-// request.
-type stream struct {
+// eventStream is the events of one response. A client whose connection breaks may resume it with
+// another request.
+type eventStream struct {
 	id        string // "" for messages that belong to no call
 	isInitial bool   // answers initialize
 	isJSON    bool   // its client gets only the answers
@@ -34,13 +34,13 @@ type stream struct {
 
 // attach sets the response, and ends the response before it. The channel is closed when the
 // response has to end.
-func (o *stream) attach(w http.ResponseWriter) (done chan struct{}) {
+func (o *eventStream) attach(w http.ResponseWriter) (done chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.attachLocked(w)
 }
 
-func (o *stream) attachLocked(w http.ResponseWriter) (done chan struct{}) {
+func (o *eventStream) attachLocked(w http.ResponseWriter) (done chan struct{}) {
 	o.finish()
 	o.to, o.done = w, make(chan struct{})
 	o.attached.Store(true)
@@ -48,7 +48,7 @@ func (o *stream) attachLocked(w http.ResponseWriter) (done chan struct{}) {
 }
 
 // detach must be called before the handler of the response returns.
-func (o *stream) detach(done chan struct{}) {
+func (o *eventStream) detach(done chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.done == done {
@@ -57,7 +57,7 @@ func (o *stream) detach(done chan struct{}) {
 }
 
 // finish ends the response.
-func (o *stream) finish() {
+func (o *eventStream) finish() {
 	if o.done != nil {
 		close(o.done)
 		o.to, o.done = nil, nil
@@ -66,7 +66,7 @@ func (o *stream) finish() {
 }
 
 // write writes an event to the client of a stream, if one reads. The mutex of the stream is locked.
-func (s *session) write(o *stream, event []byte) {
+func (s *session) write(o *eventStream, event []byte) {
 	if o.to == nil {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *session) write(o *stream, event []byte) {
 }
 
 // send sends a message as the next event of a stream. The last one ends the response.
-func (s *session) send(o *stream, body []byte, last bool) {
+func (s *session) send(o *eventStream, body []byte, last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	index := o.next
@@ -96,7 +96,7 @@ func (s *session) send(o *stream, body []byte, last bool) {
 }
 
 // event returns an event. One without a body only has the id from which the client can resume.
-func (o *stream) event(index int, body []byte) []byte {
+func (o *eventStream) event(index int, body []byte) []byte {
 	name := "message"
 	if body == nil {
 		name = "prime"
@@ -106,7 +106,8 @@ func (o *stream) event(index int, body []byte) []byte {
 
 // resume sends the events after index, and attaches the response for further ones. It returns nil
 // if there will be none.
-func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, index int) (done chan struct{}, err error) {
+func (s *session) resume(w http.ResponseWriter, r *http.Request, o *eventStream, index int) (
+	done chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var missed [][]byte
@@ -138,8 +139,8 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, inde
 // listen answers a GET in a session: with the messages that belong to no call, or with the rest of
 // a response whose connection broke.
 func (s *session) listen(w http.ResponseWriter, r *http.Request) {
-	if !response.Accepts(r, message.EventStream) {
-		response.NotAcceptable(w, "a stream of "+message.EventStream)
+	if !stream.Accepts(r, message.EventStream) {
+		stream.NotAcceptable(w, "a stream of "+message.EventStream)
 		return
 	}
 	last := r.Header.Get(message.LastEventHeader)
@@ -159,7 +160,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	if out == nil {
-		out = &stream{id: id, isDone: true} // it is answered; a client may still have missed its end
+		out = &eventStream{id: id, isDone: true} // it is answered; a client may still have missed its end
 	}
 	done, err := s.resume(w, r, out, index)
 	if err != nil {

@@ -25,12 +25,11 @@ import (
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -43,8 +42,8 @@ type Upstream struct {
 	options     gateway.Options
 	environment secret.Presentation
 	mayStart    func(person string) bool
-	registry    *response.Registry
-	events      *eventstore.Store
+	registry    *stream.Registry
+	events      *stream.Store
 	failure     atomic.Pointer[error] // of the last start
 
 	mu       sync.Mutex
@@ -78,8 +77,8 @@ func (u *Upstream) SessionLimits() (oauth.Limits, time.Duration) {
 
 // KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it
 // once, before the first request.
-func (u *Upstream) KeepSessions(registry *response.Registry) {
-	u.registry, u.events = registry, eventstore.New(eventstore.MaxBytes, registry.RemoveSession)
+func (u *Upstream) KeepSessions(registry *stream.Registry) {
+	u.registry, u.events = registry, stream.NewStore(stream.StoreSize, registry.RemoveSession)
 }
 
 // Health returns an error if the program could not be started for the last session.
@@ -120,7 +119,7 @@ var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Body, sender oauth.Caller,
 	host oauth.HostToken) error {
 	if r.Method == http.MethodPost {
-		to, finish, acceptable := response.Negotiate(w, r, b.IsBatch, u.options.Bodies.Reserve(sender.Subject))
+		to, finish, acceptable := stream.Negotiate(w, r, b.IsBatch, u.options.Bodies.Reserve(sender.Subject))
 		if !acceptable {
 			return nil
 		}
@@ -160,7 +159,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 
 // hostOf returns the digest of the host token of a request, which only another replica may have.
 func hostOf(r *http.Request, host oauth.HostToken) oauth.Digest {
-	if identity := response.IdentityOf(r.Context()); identity != nil && identity.Token == "" {
+	if identity := stream.IdentityOf(r.Context()); identity != nil && identity.Token == "" {
 		return identity.HostDigest
 	}
 	return oauth.DigestOf(host.Reveal())

@@ -1,7 +1,4 @@
-// Package eventstore keeps the newest events of all sessions of an MCP server, so that a client
-// whose stream breaks can resume it with Last-Event-ID. Store implements the event store of the Go
-// SDK.
-package eventstore
+package stream
 
 import (
 	"bytes"
@@ -25,8 +22,8 @@ const (
 	maxOpenStreams = 1000
 )
 
-// MaxBytes is the size of a store for all sessions of an MCP server.
-const MaxBytes = 10 << 20
+// StoreSize is the size of a store for all sessions of an MCP server.
+const StoreSize = 10 << 20
 
 // Store is an sdk.EventStore of the newest events of all sessions.
 //
@@ -63,9 +60,9 @@ func (e event) size() int { return eventCost + len(e.text) }
 
 func (s *stream) next() int { return s.first + len(s.events) }
 
-// New returns a store of that many bytes. It calls ended when the SDK reports that a session has
-// ended.
-func New(bytes int, ended func(session string)) *Store {
+// NewStore returns a store of that many bytes. It calls ended when the SDK reports the end of a
+// session.
+func NewStore(bytes int, ended func(session string)) *Store {
 	return &Store{
 		limit:   bytes,
 		ended:   ended,

@@ -1,4 +1,4 @@
-package eventstore
+package stream
 
 import (
 	"context"
@@ -68,7 +68,7 @@ var _ = Describe("Keeping events", func() {
 	)
 	BeforeEach(func() {
 		ended = nil
-		e = New(128<<10, func(session string) { ended = append(ended, session) })
+		e = NewStore(128<<10, func(session string) { ended = append(ended, session) })
 	})
 
 	It("returns the events of one stream that came after the one the client has seen", func(ctx SpecContext) {
@@ -271,7 +271,7 @@ var _ = Describe("Keeping events", func() {
 	})
 
 	It("is safe for concurrent use", func(ctx SpecContext) {
-		e := New(128<<10, func(string) {})
+		e := NewStore(128<<10, func(string) {})
 		var (
 			all     sync.WaitGroup
 			brought atomic.Int32

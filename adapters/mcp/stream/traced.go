@@ -1,4 +1,4 @@
-package response
+package stream
 
 import (
 	"net/http"
