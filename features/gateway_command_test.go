@@ -59,6 +59,8 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("a tool requires an unknown scope", `--tool-scopes has "articles:write", which is not in scopes`, one,
 			"--tool-scopes=delete_* = articles:write"),
 		Entry("a tool pattern is malformed", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),
+		Entry("a tool pattern is malformed without the spaces around it", "write a list of scopes such as", one,
+			`--tool-scopes=a\  = mcp`),
 		Entry("the upstream timeout is too short", `is "500ms": write a duration such as 1h30m, from 1s to 1h`, one,
 			"--upstream-timeout=500ms"),
 		Entry("the verifier asks a server that needs no key", Label("U32"),

@@ -48,10 +48,10 @@ type ToolScope struct {
 func (t *ToolScope) UnmarshalText(text []byte) error {
 	pattern, names, found := strings.Cut(string(text), " = ")
 	scopes := strings.Fields(names)
-	if !found || !access.IsPattern(pattern) || len(scopes) == 0 {
+	if pattern = strings.TrimSpace(pattern); !found || pattern == "" || !access.IsPattern(pattern) || len(scopes) == 0 {
 		return errors.New("it has no pattern or no scope")
 	}
-	*t = ToolScope{strings.TrimSpace(pattern), scopes}
+	*t = ToolScope{pattern, scopes}
 	return nil
 }
 
