@@ -28,6 +28,7 @@ var _ = Describe("A store in a SQLite file", func() {
 	storespec.Contract(func() oauth.Store { return openFresh() }, reopen)
 	storespec.RecordingUses(func() oauth.Store { return openFresh() })
 	storespec.WatchingEnds(func() oauth.Store { return openFresh() })
+	storespec.Listing(func() oauth.Store { return openFresh() })
 	storespec.KeepingDocuments(func() oauth.Store { return openFresh() })
 })
 

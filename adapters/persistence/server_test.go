@@ -152,6 +152,7 @@ var _ = Describe("A store on a database server", func() {
 			})
 			storespec.RecordingUses(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.WatchingEnds(func() oauth.Store { return engine.place(context.Background()).open() })
+			storespec.Listing(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.KeepingDocuments(func() oauth.Store { return engine.place(context.Background()).open() })
 			itKeepsAttempts(func(ctx SpecContext) *Store { return engine.place(ctx).open() })
 

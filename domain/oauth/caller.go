@@ -23,7 +23,7 @@ type Principal struct {
 	Name    string // of the account, for people; without one, they see Subject
 	TokenID string // what the site calls the token, which says nothing about its text; see EndGrantsOfTokenID
 	Roles   []string
-	Scopes  []string // the most that this token can grant; nil means the default scopes and OfflineAccess
+	Scopes  []string // the most that this token can grant, besides OfflineAccess; nil for the default scopes
 }
 
 // mostRoles is the length of all roles together in bytes. They fit into a header, with which a

@@ -136,7 +136,7 @@ type GrantSnapshot struct {
 	ConsentSnapshot
 	EndedAt       time.Time
 	RevokedAt     time.Time // when a token was revoked last; EndWatcher finds the grant by it
-	LastUsedAt    time.Time // a UseRecorder writes it with RecordUse only
+	LastUsedAt    time.Time // a UseRecorder keeps that of a new grant, and then writes it with RecordUse only
 	LastUsedToken uint32    // the largest number of an access token that was used; as LastUsedAt
 	VerifiedAt    time.Time
 	IdleEnd       time.Time
@@ -154,8 +154,8 @@ func (s GrantSnapshot) HasKnownState() bool {
 	return slices.Contains([]state{grantActive, grantEnded}, state(s.State))
 }
 
-// Snapshot returns the state of the grant. Its bytes are shared with the grant and must not be
-// changed.
+// Snapshot returns the state of the grant. A store may keep it as it is: the grant never changes
+// the bytes that it shares.
 func (g *AccessGrant) Snapshot() GrantSnapshot {
 	return GrantSnapshot{
 		ConsentSnapshot: g.snapshot(g.forgetAfter()),

@@ -14,7 +14,7 @@ import (
 // error, the store returns that error and keeps nothing.
 //
 // bootstrap finds optional capabilities by type assertion: UseRecorder, AuthorizationLister,
-// ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, SharedStore and connection.Log.
+// ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, SharedStore and attempt.Log.
 // A host that wraps its store has to implement those that it needs, because the wrapper hides them.
 type Store interface {
 	// Find returns the codes and grants of a selection.
@@ -63,11 +63,11 @@ type UseRecorder interface {
 	RecordUse(ctx context.Context, uses map[string]Use) error
 }
 
-// AuthorizationLister is a Store that lists its codes and grants for an operator.
+// AuthorizationLister is a Store that lists its codes and grants.
 type AuthorizationLister interface {
 	// Authorizations iterates over the issued codes and all grants, also those that have ended, the
-	// oldest first. It lists a code that is redeemed meanwhile once, and does not keep all of them
-	// in memory. An error ends the iteration.
+	// oldest first. The loop body may change the store, so the iteration yields outside of locks
+	// and transactions; it lists a code that is redeemed meanwhile once. An error ends it.
 	Authorizations(ctx context.Context) iter.Seq2[Authorization, error]
 }
 

@@ -20,6 +20,8 @@ type flawed struct {
 	use    func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
 	delete func(ctx context.Context, now time.Time) (int, error)
 	ended  func(ctx context.Context, since time.Time) (oauth.Ended, error)
+
+	listsNoCodes, listsLocked bool
 }
 
 func (f *flawed) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {

@@ -39,7 +39,7 @@ func reopenWith(flaw string) func(oauth.Store) oauth.Store {
 	}
 }
 
-var allFlaws = []map[string]func(f *flawed){flaws, garbageFlaws, revocationFlaws}
+var allFlaws = []map[string]func(f *flawed){flaws, garbageFlaws, revocationFlaws, listingFlaws}
 
 var flaws = map[string]func(f *flawed){
 	"updates outside of a transaction":            changing(ofGrant, outsideTransaction),

@@ -1,6 +1,6 @@
 // Package storespec tests an implementation of oauth.Store. Call Contract in a Ginkgo container of
-// your package; add RecordingUses if the store is an oauth.UseRecorder, and WatchingEnds if it is
-// an oauth.EndWatcher.
+// your package; add RecordingUses if the store is an oauth.UseRecorder, WatchingEnds if it is an
+// oauth.EndWatcher, and Listing if it is an oauth.AuthorizationLister.
 package storespec
 
 import (

@@ -27,6 +27,7 @@ var _ = Describe("A store", func() {
 	Contract(func() oauth.Store { return openWith(flaw) }, reopenWith(flaw))
 	RecordingUses(func() oauth.Store { return openWith(flaw) })
 	WatchingEnds(func() oauth.Store { return openWith(flaw) })
+	Listing(func() oauth.Store { return openWith(flaw) })
 })
 
 var _ = Describe("The store contract", func() {
@@ -120,6 +121,8 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "returns grants but no tokens",
 			"returns the tokens that were revoked at or after a time, and no others"),
 		Entry(nil, "returns active grants", "returns nothing when nothing has ended"),
+		Entry(nil, "lists no issued codes", "lists issued codes and all grants once"),
+		Entry(nil, "lists while it holds its lock", "can be changed while it lists"),
 		Entry(nil, "is empty when it is reopened", "keeps codes, grants and used assertions when it is reopened"),
 	)
 
