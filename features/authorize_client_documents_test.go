@@ -1,7 +1,6 @@
 package features_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -92,7 +91,6 @@ var _ = Describe("Reconnecting ChatGPT, which adds a parameter to its client_id"
 		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "invalid_client"))
 	},
 		Entry("another value", func(id string) string { return id + "?token_endpoint_auth_method=private_key_jwt" }),
-		Entry("another parameter", func(id string) string { return id + "?x=1" }),
 		Entry("a parameter before it", func(id string) string {
 			return id + "?x=1&token_endpoint_auth_method=none"
 		}),
@@ -116,49 +114,29 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 	BeforeAll(func() { world = NewWorld() })
 	BeforeEach(func() { world.Clock.Advance(time.Minute) }) // refills the fetch budget
 
-	DescribeTable("refuses a document", Label("A9", "C43"), func(ctx SpecContext, member string, value any) {
-		client := world.ClientWith(member, value)
-		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "invalid_client"))
+	DescribeTable("refuses a document", Label("A9", "C43"), func(ctx SpecContext, member string, values ...any) {
+		for _, value := range values {
+			client := world.ClientWith(member, value)
+			Expect(client.AskFor(ctx, client.Request())).
+				To(BeASafePage(http.StatusBadRequest, "invalid_client"), "%v", value)
+		}
 	},
-		Entry("with another client_id", Label("C23"), "client_id", "https://other.example/c.json"),
-		Entry("without a client_id", Label("C23"), "client_id", nil),
-		Entry("with a client_id that is null", Label("C23"), "client_id", raw("null")),
-		Entry("with a client_id that is a list", Label("C23"), "client_id", []string{"x"}),
-		Entry("without a name", Label("C24", "N6"), "client_name", nil),
-		Entry("with a blank name", Label("C24"), "client_name", " \u00a0\t"),
-		Entry("with a name that is a number", Label("C24"), "client_name", 7),
-		Entry("with a name of 201 characters", Label("C24"), "client_name", strings.Repeat("ä", 201)),
-		Entry("without redirect_uris", Label("C25"), "redirect_uris", nil),
-		Entry("with redirect_uris that are null", Label("C25", "N6"), "redirect_uris", raw("null")),
-		Entry("with redirect_uris that are a string", Label("C25"), "redirect_uris", "http://127.0.0.1/callback"),
-		Entry("with no redirect URI", Label("C25"), "redirect_uris", []string{}),
-		Entry("with 51 redirect URIs", Label("C25"), "redirect_uris",
+		Entry("without its own client_id", Label("C23", "N6"), "client_id", "https://other.example/c.json", nil,
+			raw("null"), []string{"x"}),
+		Entry("without a name", Label("C24", "N6"), "client_name", nil, " \u00a0\t", 7, strings.Repeat("ä", 201)),
+		Entry("without a list of redirect URIs", Label("C25", "N6"), "redirect_uris", nil, raw("null"),
+			"http://127.0.0.1/callback", []string{}, raw(`["http://127.0.0.1/callback",null]`),
 			strings.Split(strings.Repeat("https://a.example/ ", 50)+"https://a.example/", " ")),
-		Entry("with a redirect URI that is null", Label("C25"), "redirect_uris",
-			raw(`["http://127.0.0.1/callback",null]`)),
-		Entry("with http on the web only", Label("C26", "C27"), "redirect_uris",
-			[]string{"http://client.example/callback"}),
-		Entry("with response parameters in its redirect URIs", Label("C26", "C27"), "redirect_uris",
-			[]string{"https://a.example/?code=1", "https://a.example/?%69ss=x", "https://a.example/?a&state",
-				"https://a.example/?error="}),
-		Entry("with fragments in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris",
-			[]string{"http://127.0.0.1/callback#", "https://a.example/#x"}),
-		Entry("with users in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris",
-			[]string{"http://a@127.0.0.1/callback", "https://@a.example/"}),
-		Entry("with dangerous redirect URIs only", Label("A14", "C26", "C27"), "redirect_uris",
-			[]string{"javascript:alert(1)", "data:text/html,x", "https://a@b.example/", "/callback"}),
+		Entry("without a usable redirect URI", Label("A11", "A14", "C26", "C27"), "redirect_uris",
+			[]string{"http://client.example/callback"}, []string{"https://a.example/?%69ss=x", "https://a.example/?a&state"},
+			[]string{"http://127.0.0.1/callback#", "https://@a.example/"}, []string{"javascript:alert(1)", "/callback"}),
 		Entry("with a secret", Label("C28"), "client_secret", "s3cret"),
 		Entry("with a secret that never expires", Label("C28"), "client_secret_expires_at", 0),
-		Entry("that sends a secret in a header", Label("C29"), "token_endpoint_auth_method", "client_secret_basic"),
-		Entry("that sends a secret in the form", Label("C29"), "token_endpoint_auth_method", "client_secret_post"),
-		Entry("that signs with a secret", Label("C29"), "token_endpoint_auth_method", "client_secret_jwt"),
-		Entry("with a method that is a number", Label("C30"), "token_endpoint_auth_method", 7),
-		Entry("with a private key", Label("C31"), "jwks",
+		Entry("that authenticates with a secret", Label("C29", "C30"), "token_endpoint_auth_method",
+			"client_secret_basic", "client_secret_jwt", 7),
+		Entry("without public keys", Label("C31", "N6"), "jwks", raw(`{"keys":[{"kty":"oct","k":"k"}]}`), raw(`[]`),
 			raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y","d":"d"}]}`)),
-		Entry("with a symmetric key", Label("C31", "N6"), "jwks", raw(`{"keys":[{"kty":"oct","k":"k"}]}`)),
-		Entry("with keys that are not a key set", Label("C31"), "jwks", raw(`[]`)),
-		Entry("without the code grant", Label("C32"), "grant_types", []string{"refresh_token", "implicit"}),
-		Entry("with grant types that are a string", Label("C32"), "grant_types", "authorization_code"),
+		Entry("without the code grant", Label("C32"), "grant_types", []string{"refresh_token"}, "authorization_code"),
 		Entry("without the code response type", Label("C32"), "response_types", []string{"token"}),
 		Entry("with a jwks_uri over http", Label("C33"), "jwks_uri", "http://client.example/keys"),
 	)
@@ -170,32 +148,36 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		Entry("client certificates", Label("C30"), "token_endpoint_auth_method", "tls_client_auth"),
 		Entry("only unsupported methods", Label("C30"), "token_endpoint_auth_methods_supported",
 			[]string{"tls_client_auth", "x"}),
-		Entry("certificate-bound tokens", Label("C34"), "tls_client_certificate_bound_access_tokens", true),
 		Entry("DPoP", Label("C34"), "dpop_bound_access_tokens", true),
 	)
 
-	DescribeTable("accepts", func(ctx SpecContext, member string, value any) {
-		Expect(world.ClientWith(member, value).Connect(ctx).Scope).To(HavePrefix("mcp"))
+	DescribeTable("accepts", func(ctx SpecContext, members params) {
+		for member, value := range members {
+			Expect(world.ClientWith(member, value).Connect(ctx).Scope).To(HavePrefix("mcp"), member)
+		}
 	},
-		Entry("a name of 200 characters", Label("C24"), "client_name", strings.Repeat("ä", 200)),
-		Entry("one usable redirect URI among others", Label("C27"), "redirect_uris",
-			[]string{"http://client.example/", "cursor://x", "http://127.0.0.1/callback"}),
-		Entry("a method that is not the first choice", Label("C30"), "token_endpoint_auth_methods_supported",
-			[]string{"private_key_jwt", "none"}),
-		Entry("public keys", Label("C31"), "jwks", raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y"}]}`)),
-		Entry("additional grant types", Label("C32"), "grant_types",
-			[]string{"authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
-		Entry("links", Label("C33"), "policy_uri#de", "https://client.example/datenschutz"),
-		Entry("a secret that is null", Label("C28", "N6"), "client_secret", raw("null")),
-		Entry("a jwks_uri that is null", Label("C33"), "jwks_uri", raw("null")),
-		Entry("an empty logo, which it does not show", Label("C33"), "logo_uri", ""),
-		Entry("terms that are null, which it does not show", Label("C33"), "tos_uri", raw("null")),
-		Entry("a page over http, which it does not show", Label("C33"), "client_uri", "http://client.example/"),
-		Entry("a relative policy, which it does not show", Label("C33"), "policy_uri", "/policy"),
-		Entry("a Japanese page with a data URL, which it does not show", Label("C33"), "client_uri#ja-Jpan-JP",
-			"data:text/html,x"),
-		Entry("dpop_bound_access_tokens set to false", Label("C34"), "dpop_bound_access_tokens", false),
-		Entry("unknown members", Label("C35"), "software_version", params{"a": []int{1}}),
+		Entry("a name of 200 characters", Label("C24"), params{"client_name": strings.Repeat("ä", 200)}),
+		Entry("one usable redirect URI among others", Label("C27"), params{"redirect_uris": []string{
+			"http://client.example/", "cursor://x", "http://127.0.0.1/callback"}}),
+		Entry("a method that is not the first choice", Label("C30"),
+			params{"token_endpoint_auth_methods_supported": []string{"private_key_jwt", "none"}}),
+		Entry("public keys", Label("C31"),
+			params{"jwks": raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y"}]}`)}),
+		Entry("additional grant types", Label("C32"), params{"grant_types": []string{
+			"authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer"}}),
+		Entry("links, which it does not show", Label("C33", "N6"), params{
+			"policy_uri#de":         "https://client.example/datenschutz",
+			"jwks_uri":              raw("null"),
+			"logo_uri":              "",
+			"client_uri":            "http://client.example/",
+			"policy_uri":            "/policy",
+			"client_uri#ja-Jpan-JP": "data:text/html,x",
+		}),
+		Entry("members that demand nothing", Label("C28", "C34", "C35"), params{
+			"client_secret":            raw("null"),
+			"dpop_bound_access_tokens": false,
+			"software_version":         params{"a": []int{1}},
+		}),
 	)
 
 	DescribeTable("refuses a response",
@@ -208,31 +190,16 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		},
 		Entry("that redirects to another URL", Label("C12", "C42"), 502, 301,
 			http.Header{"Location": {"https://client.example/c.json"}}, good),
-		Entry("that redirects to the same URL", Label("C12", "C42"), 502, 307, http.Header{"Location": {"?"}}, good),
-		Entry("without content", Label("C13", "C42"), 502, 204, nil, ""),
-		Entry("with partial content", Label("C13", "C42"), 502, 206, nil, good),
 		Entry("that is not modified", Label("C38", "C42"), 502, 304, nil, ""),
 		Entry("of 404", Label("C13", "C42"), 502, 404, nil, good),
-		Entry("of 500", Label("C13", "C42"), 502, 500, nil, good),
 		Entry("of HTML", Label("C14", "C42"), 502, 200, http.Header{"Content-Type": {"text/html"}}, good),
-		Entry("of plain text", Label("C14", "C42"), 502, 200,
-			http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, good),
-		Entry("that is compressed in another way", Label("C15", "C42"), 502, 200,
-			http.Header{"Content-Encoding": {"br"}}, zipped(good)),
 		Entry("that is too large", Label("C15", "C42"), 502, 200, nil, good+strings.Repeat(" ", 5<<10)),
-		Entry("with a byte order mark", Label("C22", "C43"), 400, 200, nil, "\ufeff"+good),
 		Entry("with a duplicate member", Label("C22", "C43"), 400, 200, nil,
 			good[:len(good)-1]+`,"client_name":"Other"}`),
-		Entry("that is not UTF-8", Label("C22", "C43"), 400, 200, nil, strings.Replace(good, "Spec", "\xff", 1)),
-		Entry("with data after the document", Label("C22", "C43"), 400, 200, nil, good+"{}"),
-		Entry("that nests nine levels deep", Label("C22", "C43"), 400, 200, nil,
-			good[:len(good)-1]+`,"x":[[[[[[[[1]]]]]]]]}`),
-		Entry("that is a list", Label("C22", "C43"), 400, 200, nil, "["+good+"]"),
 		Entry("with CLIENT_ID in capitals", Label("C22", "C23", "C43"), 400, 200, nil,
 			strings.Replace(good, "client_id", "CLIENT_ID", 1)),
 		Entry("with the default port in its client_id", Label("C10", "C23", "C43"), 400, 200, nil,
 			strings.Replace(good, `ID"`, `ID:443"`, 1)),
-		Entry("that is empty", Label("C22", "C43"), 400, 200, nil, ""),
 	)
 
 	It("does not reveal why a fetch failed", Label("C41", "C17", "C18"), func(ctx SpecContext) {
@@ -270,11 +237,3 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 
 // varying matches the parts that differ between two pages about the same problem.
 var varying = regexp.MustCompile(`nonce="[^"]*"|<code>[A-Z2-7]{12}</code>`)
-
-func zipped(text string) string {
-	var packed strings.Builder
-	w := gzip.NewWriter(&packed)
-	_, _ = io.WriteString(w, text)
-	_ = w.Close()
-	return packed.String()
-}

@@ -58,99 +58,47 @@ var _ = Describe("Returning errors to the client", Label("RFC 6749", "N2", "A39"
 			client.State = "st a/te+=&%\"#"
 		})
 
-		DescribeTable("reports", func(ctx SpecContext, code string, spoil func(url.Values)) {
-			parameters := client.Request()
-			spoil(parameters)
-			answer := client.AskFor(ctx, parameters)
-			if button {
-				Expect(answer).To(BeAPage(400, code))
-				answer = ReadPage(answer).Submit(ctx, url.Values{"decision": {"return"}})
+		// Of several values, each is sent in a request of its own; a missing one is nil.
+		DescribeTable("reports", func(ctx SpecContext, code, name string, spoiled ...[]string) {
+			for _, values := range spoiled {
+				parameters := client.Request()
+				if parameters[name] = values; values == nil {
+					delete(parameters, name)
+				}
+				for i := range values {
+					values[i] = strings.ReplaceAll(values[i], "ISSUER", world.Issuer)
+				}
+				answer := client.AskFor(ctx, parameters)
+				if button {
+					Expect(answer).To(BeAPage(400, code))
+					answer = ReadPage(answer).Submit(ctx, url.Values{"decision": {"return"}})
+				}
+				client.expectError(answer, code, client.State)
 			}
-			state := client.State
-			if parameters.Get("state") != state {
-				state = ""
-			}
-			client.expectError(answer, code, state)
 		},
-			Entry("that response_type is repeated", Label("A15"), "invalid_request", repeat("response_type")),
-			Entry("that code_challenge is repeated", Label("A15"), "invalid_request", repeat("code_challenge")),
-			Entry("that code_challenge_method is repeated", Label("A15"), "invalid_request",
-				repeat("code_challenge_method")),
-			Entry("that scope is repeated", Label("A15"), "invalid_request", repeat("scope")),
-			Entry("that response_mode is repeated", Label("A15"), "invalid_request", func(v url.Values) {
-				v["response_mode"] = []string{"query", "query"}
-			}),
-			Entry("that response_type is missing", Label("A16"), "invalid_request", drop("response_type")),
-			Entry("that response_type is empty", Label("A4", "A16"), "invalid_request", set("response_type", "")),
-			Entry("that response_type=token is not supported", Label("A16"), "unsupported_response_type",
-				set("response_type", "token")),
-			Entry("that response_type is case-sensitive", Label("A16"), "unsupported_response_type",
-				set("response_type", "CODE")),
-			Entry("that response_type holds code twice", Label("A16"), "unsupported_response_type",
-				set("response_type", "code code")),
-			Entry("that response_type=none is not supported", Label("A16"), "unsupported_response_type",
-				set("response_type", "none")),
-			Entry("that response_mode=fragment is not supported", Label("A17"), "invalid_request",
-				set("response_mode", "fragment")),
-			Entry("that response_mode=form_post is not supported", Label("A17"), "invalid_request",
-				set("response_mode", "form_post")),
-			Entry("that response_mode is case-sensitive", Label("A17"), "invalid_request",
-				set("response_mode", "Query")),
-			Entry("that PKCE is missing", Label("A19"), "invalid_request", drop("code_challenge")),
-			Entry("that the challenge is empty", Label("A4", "A19"), "invalid_request", set("code_challenge", "")),
-			Entry("that the method is missing", Label("A20"), "invalid_request", drop("code_challenge_method")),
-			Entry("that the plain method is not supported", Label("A20"), "invalid_request",
-				set("code_challenge_method", "plain")),
-			Entry("that the method is case-sensitive", Label("A20"), "invalid_request",
-				set("code_challenge_method", "s256")),
-			Entry("that a challenge of 42 characters is too short", Label("A21"), "invalid_request",
-				set("code_challenge", challenge43[1:])),
-			Entry("that a challenge of 44 characters is too long", Label("A21"), "invalid_request",
-				set("code_challenge", challenge43+"A")),
-			Entry("that the challenge has padding", Label("A21"), "invalid_request",
-				set("code_challenge", challenge43+"=")),
-			Entry("that the challenge is not in the URL-safe alphabet", Label("A21"), "invalid_request",
-				set("code_challenge", strings.Replace(challenge43, "-", "+", 1))),
-			Entry("that the unused bits of the challenge are not zero", Label("A21"), "invalid_request",
-				set("code_challenge", challenge43[:42]+"N")),
-			Entry("that the challenge has a line break", Label("A21"), "invalid_request",
-				set("code_challenge", challenge43[:42]+"\n")),
-			Entry("that a tab separates scopes", Label("A23"), "invalid_scope", set("scope", "mcp\tmcp")),
-			Entry("that a scope has a quote", Label("A23"), "invalid_scope", set("scope", `"mcp"`)),
-			Entry("that a scope has a backslash", Label("A23"), "invalid_scope", set("scope", `mcp\`)),
-			Entry("that a scope is not ASCII", Label("A23"), "invalid_scope", set("scope", "mcp ä")),
-			Entry("that scope is longer than 1024 bytes", Label("A23"), "invalid_scope",
-				set("scope", "mcp "+strings.Repeat("x", 1021))),
-			Entry("that no requested scope is known", Label("A25"), "invalid_scope",
-				set("scope", "openid unknown")),
-			Entry("that scopes are case-sensitive", Label("A23", "A25"), "invalid_scope", set("scope", "MCP")),
-			Entry("that a resource is a bare word", Label("A29"), "invalid_target", set("resource", "mcp")),
-			Entry("that a resource is a bare path", Label("A29"), "invalid_target", set("resource", "/mcp")),
-			Entry("that a resource has a fragment", Label("A29"), "invalid_target", func(v url.Values) {
-				v.Set("resource", world.MCP()+"#")
-			}),
-			Entry("that the resource is the bare origin", Label("A30"), "invalid_target", func(v url.Values) {
-				v.Set("resource", world.Issuer)
-			}),
-			Entry("that the path of the resource is in capitals", Label("A30"), "invalid_target", func(v url.Values) {
-				v.Set("resource", world.Issuer+"/MCP")
-			}),
-			Entry("that the path of the resource has an escape", Label("A30"), "invalid_target", func(v url.Values) {
-				v.Set("resource", world.Issuer+"/%6dcp")
-			}),
-			Entry("that the path of the resource has a dot segment", Label("A30"),
-				"invalid_target", func(v url.Values) {
-					v.Set("resource", world.Issuer+"/x/../mcp")
-				}),
-			Entry("that the path of the resource ends with two slashes", Label("A30"),
-				"invalid_target", func(v url.Values) {
-					v.Set("resource", world.MCP()+"//")
-				}),
-			Entry("that the resource is on another site", Label("A30"), "invalid_target",
-				set("resource", "https://other.example/mcp")),
-			Entry("that one of two resources is wrong", Label("A31"), "invalid_target", func(v url.Values) {
-				v["resource"] = []string{world.MCP(), "https://other.example/mcp"}
-			}),
+			Entry("a repeated code_challenge", Label("A15"), "invalid_request", "code_challenge",
+				[]string{challenge43, challenge43}),
+			Entry("a repeated scope", Label("A15"), "invalid_request", "scope", []string{"mcp", "mcp"}),
+			Entry("a missing response_type", Label("A4", "A16"), "invalid_request", "response_type", nil, []string{""}),
+			Entry("another response_type", Label("A16"), "unsupported_response_type", "response_type",
+				[]string{"token"}, []string{"CODE"}, []string{"code code"}, []string{"none"}),
+			Entry("another response_mode", Label("A17"), "invalid_request", "response_mode",
+				[]string{"fragment"}, []string{"Query"}),
+			Entry("a missing challenge", Label("A4", "A19"), "invalid_request", "code_challenge", nil, []string{""}),
+			Entry("another method", Label("A20"), "invalid_request", "code_challenge_method",
+				nil, []string{"plain"}, []string{"s256"}),
+			Entry("another challenge than of 32 bytes", Label("A21"), "invalid_request", "code_challenge",
+				[]string{challenge43[1:]}, []string{challenge43 + "A"}, []string{challenge43 + "="},
+				[]string{strings.Replace(challenge43, "-", "+", 1)}, []string{challenge43[:42] + "N"},
+				[]string{challenge43[:42] + "\n"}),
+			Entry("a malformed scope", Label("A23"), "invalid_scope", "scope", []string{"mcp\tmcp"}, []string{"mcp ä"},
+				[]string{"mcp " + strings.Repeat("x", 1021)}),
+			Entry("no known scope", Label("A25"), "invalid_scope", "scope", []string{"openid unknown"},
+				[]string{"MCP"}),
+			Entry("a resource that is no absolute URI", Label("A29"), "invalid_target", "resource",
+				[]string{"mcp"}, []string{"/mcp"}, []string{"ISSUER/mcp#"}),
+			Entry("another resource", Label("A30", "A31"), "invalid_target", "resource", []string{"ISSUER"},
+				[]string{"https://other.example/mcp"}, []string{"ISSUER/mcp", "https://other.example/mcp"}),
 		)
 
 		It("reports that the person denied access", Label("B5"), func(ctx SpecContext) {

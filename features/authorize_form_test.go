@@ -47,20 +47,14 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 		Entry("without a media type", Label("B1"), 415, func(r *http.Request) { r.Header.Del("Content-Type") }),
 		Entry("in JSON", Label("B1"), 415, with("Content-Type", "application/json")),
 		Entry("in multipart format", Label("B1"), 415, with("Content-Type", "multipart/form-data; boundary=x")),
-		Entry("in plain text, which any page may send", Label("B1"), 415, with("Content-Type", "text/plain")),
 		Entry("of more than 32 KiB", Label("B1"), 413, body("evil="+strings.Repeat("x", 32<<10))),
-		Entry("with half an escape", Label("B1"), 400, body("decision=approve&ticket=%")),
 		Entry("with a semicolon", Label("B1"), 400, body("decision=approve;ticket=x")),
 		Entry("in the query", Label("B1"), 400, func(r *http.Request) {
 			r.URL.RawQuery = filled().Encode()
 			body("")(r)
 		}),
 		Entry("from another site", Label("B3"), 403, with("Sec-Fetch-Site", "cross-site")),
-		Entry("from another origin of the same site", Label("B3"), 403, with("Sec-Fetch-Site", "same-site")),
 		Entry("from another origin", Label("B3"), 403, with("Origin", "https://evil.example")),
-		Entry("from an origin with the same prefix", Label("B3"), 403, func(r *http.Request) {
-			r.Header.Set("Origin", world.Issuer+".evil.example")
-		}),
 		Entry("from the null origin", Label("B3"), 403, with("Origin", "null")),
 	)
 
@@ -70,13 +64,11 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 		Expect(Post(ctx, page.Action, form)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
 		lives(ctx)
 	},
-		Entry("with two tickets", repeat("ticket")), Entry("with two decisions", repeat("decision")),
+		Entry("with two tickets", repeat("ticket")),
 		Entry("with two tokens", repeat("bearer_token")),
 		Entry("with yes and no", func(v url.Values) { v["decision"] = []string{"deny", "approve"} }),
 		Entry("without a decision", drop("decision")),
 		Entry("with an empty decision", Label("A4"), set("decision", "")),
-		Entry("with another decision", set("decision", "Approve")),
-		Entry("without a ticket", Label("B4"), drop("ticket")),
 		Entry("with an invalid ticket", Label("B4"), set("ticket", "evil")),
 	)
 
@@ -84,8 +76,6 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 		Expect(Post(ctx, page.Action, filled(), change).StatusCode).To(Equal(http.StatusSeeOther))
 	},
 		Entry("of the same site", with("Sec-Fetch-Site", "same-origin")),
-		Entry("without an initiator", with("Sec-Fetch-Site", "none")),
-		Entry("of the same origin", func(r *http.Request) { r.Header.Set("Origin", world.Issuer) }),
 		Entry("with a null origin and Sec-Fetch-Site: same-origin", func(r *http.Request) {
 			r.Header.Set("Origin", "null")
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -94,14 +84,13 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 			with("Content-Type", "Application/X-WWW-Form-URLencoded; charset=utf-8")),
 	)
 
-	DescribeTable("accepts a token", Label("B7"), func(ctx SpecContext, around string) {
-		Expect(page.Approve(ctx, strings.Replace(around, "TOKEN", world.Token, 1)).StatusCode).
-			To(Equal(http.StatusSeeOther))
-	}, Entry("with spaces around it", " \t\r\nTOKEN\n\f "), Entry("with its scheme", "Bearer TOKEN"),
-		Entry("with its scheme in capitals", "BEARER   TOKEN "),
-		Entry("with invisible characters", "\ufeff\u00a0TOKEN\u200b"), Entry("in quotes", `"TOKEN"`),
-		Entry("in backticks", "`TOKEN`"),
-		Entry("in a header", "Authorization: Bearer TOKEN"), Entry("in a variable", "export DEMO_KEY='TOKEN'"))
+	It("accepts a token with what was copied around it", Label("B7"), func(ctx SpecContext) {
+		for _, around := range []string{" \t\r\nTOKEN\n\f ", "\ufeff\u00a0TOKEN\u200b", "Authorization: Bearer TOKEN",
+			"export DEMO_KEY='TOKEN'"} {
+			Expect(page.Approve(ctx, strings.Replace(around, "TOKEN", world.Token, 1)).StatusCode).
+				To(Equal(http.StatusSeeOther), around)
+		}
+	})
 
 	It("grants exactly what the page showed, and ignores other fields", Label("B2", "B4"), func(ctx SpecContext) {
 		form := filled()
@@ -129,20 +118,6 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 		Expect(world.Call(ctx, second.Access).StatusCode).To(Equal(http.StatusOK))
 		client.Revoke(ctx, second.Refresh)
 		Expect(world.Call(ctx, first.Access).StatusCode).To(Equal(http.StatusOK))
-	})
-
-	It("asks for the token every time", Label("B16"), func(ctx SpecContext) {
-		client.Connect(ctx)
-		again := client.Consent(ctx)
-		Expect(again.Text).To(ContainSubstring(`name="bearer_token"`))
-		Expect(again.Submit(ctx, url.Values{"decision": {"approve"}}).StatusCode).To(Equal(http.StatusBadRequest))
-	})
-
-	It("refuses a ticket of another server", Label("B4"), func(ctx SpecContext) {
-		elsewhere := NewWorld().NewClient().Consent(ctx)
-		form := filled()
-		form.Set("ticket", elsewhere.Hidden.Get("ticket"))
-		Expect(Post(ctx, page.Action, form)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
 	})
 
 	Context("when an error is behind a button", Label("B17"), func() {
@@ -175,7 +150,6 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 				v.Set("ticket", page.Hidden.Get("ticket"))
 			}),
 			Entry("when it is approved instead", set("decision", "approve")),
-			Entry("when it is denied instead", set("decision", "deny")),
 			Entry("after ten minutes", func(url.Values) { world.Clock.Advance(10 * time.Minute) }),
 		)
 	})

@@ -83,15 +83,6 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5", "smoke", "st
 		Expect(client.Token(ctx, client.Exchange(there)).Tokens().Error).To(Equal("invalid_grant"))
 	})
 
-	It("ends the grant when the code is sent again later, as for any code", Label("D19"), func(ctx SpecContext) {
-		page := client.Consent(ctx)
-		first, second := codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, world.Token))
-		tokens := client.Token(ctx, client.Exchange(first)).Tokens()
-		world.Clock.Advance(11 * time.Second)
-		Expect(client.Token(ctx, client.Exchange(second)).Tokens().Error).To(Equal("invalid_grant"))
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
-	})
-
 	It("grants the scopes of the second token when another one is pasted, and voids the first code",
 		func(ctx SpecContext) {
 			other := world.TokenFor(ctx, "grace", demosite.Editor)
@@ -103,17 +94,4 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5", "smoke", "st
 			Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero())
 			Expect(world.EndGrantsOf(ctx, other)).To(Equal(1))
 		})
-
-	It("issues a valid code when the previous one has expired", Label("D14"), func(ctx SpecContext) {
-		page := client.Consent(ctx)
-		codeOf(page.Approve(ctx, world.Token))
-		world.Clock.Advance(6 * time.Minute)
-		Expect(client.Token(ctx, client.Exchange(codeOf(page.Approve(ctx, world.Token)))).StatusCode).
-			To(Equal(http.StatusOK))
-	})
-
-	It("issues another code for another form", func(ctx SpecContext) {
-		Expect(codeOf(client.Consent(ctx).Approve(ctx, world.Token))).
-			NotTo(Equal(codeOf(client.Consent(ctx).Approve(ctx, world.Token))))
-	})
 })

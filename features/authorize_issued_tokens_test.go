@@ -33,7 +33,7 @@ var _ = Describe("Pasting a token of Pasteport", Label("B7"), func() {
 			Expect(upstream.Asked()).To(HaveLen(connected))
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 		},
-		Entry("alone", "", ""), Entry("in quotation marks", `"`, `"`), Entry("behind its scheme", "Bearer ", ""),
+		Entry("alone", "", ""),
 		Entry("behind the name of a variable", "API_KEY=", ""),
 	)
 

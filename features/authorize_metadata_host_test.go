@@ -84,10 +84,6 @@ var _ = Describe("Losing the host of a client's document", Label("CIMD", "C36", 
 		Entry("fails", Label("C42"), func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 		}),
-		Entry("closes the connection", Label("C41"), func(http.ResponseWriter, *http.Request) {
-			panic(http.ErrAbortHandler)
-		}),
-		Entry("never responds", Label("long", "C15"), hanging),
 		Entry("stops in the middle of its response", Label("long", "C15"),
 			func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")

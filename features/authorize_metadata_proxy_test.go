@@ -135,20 +135,6 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		Expect(world.Log.String() + page.Text).NotTo(ContainSubstring("known-to-few"))
 	})
 
-	DescribeTable("does not dial the proxy for", Label("C18", "C41"), func(ctx SpecContext, id string) {
-		world := start(func(config *service.Config) { config.ClientIDPorts = []uint16{1} })
-		client := world.NewClient()
-		client.ID = id
-		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
-		Expect(proxy.Connects.Load()).To(BeZero())
-		Expect(linesWith(world.Log.String(), "cimd_rejected")).
-			To(ConsistOf(ContainSubstring("before the proxy is dialled")))
-	},
-		Entry("a private address", "https://10.0.0.1/client.json"),
-		Entry("a cloud's metadata address", "https://169.254.169.254/client.json"),
-		Entry("an IPv6 address of a private network", "https://[fd00::1]/client.json"),
-	)
-
 	It("dials no host itself when the proxy is down", func(ctx SpecContext) {
 		world := start()
 		client := world.NewClient()

@@ -147,16 +147,11 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 			func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }),
 		Entry("a duplicate member", 400, "invalid_client_metadata",
 			`{"redirect_uris":["https://app.example/callback"],"redirect_uris":["https://app.example/callback"]}`),
-		Entry("two objects", 400, "invalid_client_metadata", `{"redirect_uris":["https://app.example/callback"]}{}`),
 		Entry("a body of more than 32 KiB", 413, "invalid_client_metadata",
 			`{"redirect_uris":["https://app.example/callback"],"x":"`+strings.Repeat("x", 32<<10)+`"}`),
 		Entry("nine levels", 400, "invalid_client_metadata",
 			`{"redirect_uris":["https://app.example/callback"],"x":[[[[[[[[]]]]]]]]}`),
 		Entry("a script", 400, "invalid_redirect_uri", `{"redirect_uris":["javascript:alert(1)"]}`),
-		Entry("data", 400, "invalid_redirect_uri", `{"redirect_uris":["data:text/html,x"]}`),
-		Entry("a user", 400, "invalid_redirect_uri", `{"redirect_uris":["https://user@app.example/callback"]}`),
-		Entry("a fragment", 400, "invalid_redirect_uri", `{"redirect_uris":["https://app.example/callback#x"]}`),
-		Entry("plain http elsewhere", 400, "invalid_redirect_uri", `{"redirect_uris":["http://app.example/callback"]}`),
 		Entry("metadata that does not fit into an id", 400, "invalid_client_metadata",
 			`{"redirect_uris":["https://app.example/`+unrepeated(2000)+`"]}`),
 	)
@@ -210,28 +205,17 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		Expect(client.AskFor(ctx, client.Request()).Text).To(ContainSubstring("This app has to register again"))
 	})
 
-	DescribeTable("does not know an id", Label("L8"), func(ctx SpecContext, change func(id string) string) {
+	It("does not know an id that was changed", Label("L8"), func(ctx SpecContext) {
 		client := world.RegisterClient(ctx, loopback)
-		tokens := client.Connect(ctx)
-		client.ID = change(client.ID)
-		Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
-		Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusUnauthorized))
+		tokens, id := client.Connect(ctx), client.ID
+		for _, client.ID = range []string{id[:len(id)-5] + "AAAAA", id[:len(id)-1], id + strings.Repeat("A", 3000-len(id)),
+			strings.Replace(id, "/clients/", "/clients/%2e%2e/clients/", 1), id + "/x", id + "?x=1", id + "#x"} {
+			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusBadRequest), client.ID)
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusUnauthorized))
+		}
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-	},
-		Entry("that was changed", func(id string) string { return id[:len(id)-5] + "AAAAA" }),
-		Entry("that is cut off", func(id string) string { return id[:len(id)-1] }),
-		Entry("of 3000 characters", func(id string) string { return id + strings.Repeat("A", 3000-len(id)) }),
-		Entry("with a dot segment", func(id string) string {
-			return strings.Replace(id, "/clients/", "/clients/x/../", 1)
-		}),
-		Entry("with an escaped dot segment", func(id string) string {
-			return strings.Replace(id, "/clients/", "/clients/%2e%2e/clients/", 1)
-		}),
-		Entry("with another segment", func(id string) string { return id + "/x" }),
-		Entry("with a query", func(id string) string { return id + "?x=1" }),
-		Entry("with a fragment", func(id string) string { return id + "#x" }),
-	)
+	})
 
 	DescribeTable("lets an app register again that has a client_id of an earlier server",
 		Label("L8", "C40"), func(ctx SpecContext, id string) {
@@ -253,13 +237,9 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 			Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
 		},
 		Entry("that is a word", "mcp-client"),
-		Entry("that is a UUID", "5f0c2f9e-8f7b-4c3a-9d55-0b1b9d1f6a51"),
 		Entry("that is a URL without a path", "https://app.example"),
 		Entry("that is a URL of another path of this server", "ISSUER/register/clients/5f0c2f9e"),
-		Entry("that is a URL over http elsewhere", "http://app.example/client.json"),
 		Entry("that this server has sealed below another path", "ISSUER/auth/oauth/clients/AAAAAAAAAAAAAAAA"),
-		Entry("that names a user", "https://user@app.example/client.json"),
-		Entry("that is too long", "https://app.example/"+strings.Repeat("x", 2048)),
 	)
 
 	It("lets an app register again that is registered at another server", Label("L2"), func(ctx SpecContext) {

@@ -65,7 +65,6 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 		Entry("answers 403 with a challenge for browsers", http.HandlerFunc(challenged),
 			"the status of the response is 403"),
 		Entry("answers 429", statusOnly(http.StatusTooManyRequests), "the status of the response is 429"),
-		Entry("answers 503", statusOnly(http.StatusServiceUnavailable), "the status of the response is 503"),
 		Entry("never answers", Label("long"), hanging, "get the document"),
 		Entry("closes the connection", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			panic(http.ErrAbortHandler)
@@ -103,7 +102,6 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
 	},
 		Entry("404", statusOnly(http.StatusNotFound), http.StatusBadGateway),
-		Entry("410", statusOnly(http.StatusGone), http.StatusBadGateway),
 		Entry("an invalid document", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"client_id":"https://other.example/c"}`))

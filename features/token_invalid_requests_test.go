@@ -35,38 +35,20 @@ var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueO
 					To(HaveLen(map[bool]int{true: 1}[status == http.StatusUnauthorized]))
 			},
 			Entry("on GET", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = http.MethodGet }),
-			Entry("on PUT", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = http.MethodPut }),
-			Entry("on DELETE", Label("D1"), 405, "invalid_request", func(r *http.Request) {
-				r.Method = http.MethodDelete
-			}),
 			Entry("without a media type", Label("D2"), 400, "invalid_request", func(r *http.Request) {
 				r.Header.Del("Content-Type")
 			}),
-			Entry("in JSON", Label("D2"), 400, "invalid_request", with("Content-Type", "application/json")),
-			Entry("in a media type with the same prefix", Label("D2"), 400, "invalid_request",
-				with("Content-Type", "application/x-www-form-urlencoded-evil")),
 			Entry("of more than 32 KiB", Label("D3"), 413, "invalid_request",
 				body("evil="+strings.Repeat("x", 32<<10))),
 			Entry("with half an escape", Label("D3"), 400, "invalid_request", body("grant_type=%e")),
-			Entry("with a semicolon", Label("D3"), 400, "invalid_request", body("grant_type=refresh_token;evil")),
 			Entry("with a secret in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) {
 				r.URL.RawQuery = "client_secret=evil"
-			}),
-			Entry("with a client in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) {
-				r.URL.RawQuery = "x=1&client_id=evil"
-			}),
-			Entry("with an empty code in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) {
-				r.URL.RawQuery = "code"
 			}),
 			Entry("with a password", Label("D7"), 401, "invalid_client", func(r *http.Request) {
 				basic(client.ID, "evil")(r)
 			}),
 			Entry("with credentials that are not Base64", Label("D7"), 401, "invalid_client",
 				with("Authorization", "Basic evil!")),
-			Entry("with credentials without a colon", Label("D7"), 401, "invalid_client",
-				with("Authorization", "basic "+base64.StdEncoding.EncodeToString([]byte("evil")))),
-			Entry("with half an escape in the client_id", Label("D7"), 401, "invalid_client",
-				with("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("%e:")))),
 			Entry("with two Authorization headers", Label("D7"), 400, "invalid_request", func(r *http.Request) {
 				r.Header["Authorization"] = []string{"Bearer x",
 					"Basic " + base64.StdEncoding.EncodeToString([]byte("evil:evil"))}
@@ -85,29 +67,20 @@ var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueO
 				Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
 			},
 			Entry("when grant_type is repeated", Label("D5"), 400, "invalid_request", repeat("grant_type")),
-			Entry("when client_id is repeated", Label("D5"), 400, "invalid_request", repeat("client_id")),
 			Entry("when an unknown parameter is repeated", Label("D5"), 400, "invalid_request", func(v url.Values) {
 				v["evil"] = []string{"1", "2"}
 			}),
 			Entry("when grant_type is missing", Label("D6"), 400, "invalid_request", drop("grant_type")),
 			Entry("when grant_type is empty", Label("D5", "D6"), 400, "invalid_request", set("grant_type", "")),
-			Entry("when grant_type is in capitals", Label("D6"), 400, "unsupported_grant_type",
-				set("grant_type", "REFRESH_TOKEN")),
 			Entry("when grant_type is client_credentials", Label("D6"), 400, "unsupported_grant_type",
 				set("grant_type", "client_credentials")),
 			Entry("when a client_secret is sent", Label("D8"), 401, "invalid_client", set("client_secret", "evil")),
 			Entry("when client_id is missing", Label("D9"), 400, "invalid_request", drop("client_id")),
-			Entry("when client_id is empty", Label("D5", "D9"), 400, "invalid_request", set("client_id", "")),
 			Entry("when an assertion is sent", Label("D10"), 401, "invalid_client", set("client_assertion", "e.v.il")),
-			Entry("when an assertion type is sent", Label("D10"), 401, "invalid_client",
-				set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")),
 			Entry("when client_id is another client's", Label("D11", "D13", "D22"), 400, "invalid_grant",
 				set("client_id", "https://evil.example/c.json")),
 			Entry("when client_id has a trailing slash", Label("C10", "D11"), 400, "invalid_grant", func(v url.Values) {
 				v.Set("client_id", client.ID+"/")
-			}),
-			Entry("when resource is the origin", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) {
-				v.Set("resource", world.Issuer)
 			}),
 			Entry("when there are two resources", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) {
 				v["resource"] = []string{world.MCP(), "https://evil.example"}
@@ -129,25 +102,10 @@ var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueO
 		Entry("when there is none", Label("D12"), "invalid_request", drop("code")),
 		Entry("when it is empty", Label("D5", "D12"), "invalid_request", set("code", "")),
 		Entry("when it is unknown", Label("D12"), "invalid_grant", set("code", "ppc_"+strings.Repeat("A", 43))),
-		Entry("when it is short", Label("D12"), "invalid_grant", func(v url.Values) {
-			v.Set("code", code[:len(code)-1])
-		}),
-		Entry("when it is long", Label("D12"), "invalid_grant", func(v url.Values) { v.Set("code", code+"A") }),
-		Entry("when it has a line break", Label("D12"), "invalid_grant", func(v url.Values) {
-			v.Set("code", code+"\n")
-		}),
 		Entry("when it is a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) {
 			v.Set("code", tokens.Refresh)
 		}),
-		Entry("when it has the prefix of a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) {
-			v.Set("code", "ppr_"+code[4:])
-		}),
 		Entry("when there is no verifier", Label("D12"), "invalid_request", drop("code_verifier")),
-		Entry("when the verifier has 42 characters", Label("D12"), "invalid_grant", set("code_verifier", other[:42])),
-		Entry("when the verifier has 129 characters", Label("D12"), "invalid_grant",
-			set("code_verifier", strings.Repeat("a", 129))),
-		Entry("when the verifier has an invalid character", Label("D12"), "invalid_grant",
-			set("code_verifier", other+"+")),
 		Entry("when the verifier is wrong", Label("D16"), "invalid_grant", set("code_verifier", other)),
 		Entry("when the verifier is the challenge", Label("D16"), "invalid_grant", func(v url.Values) {
 			v.Set("code_verifier", client.Challenge())
@@ -156,8 +114,6 @@ var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueO
 			set("redirect_uri", "http://127.0.0.1:4322/callback")),
 		Entry("when the redirect is another published one", Label("D15"), "invalid_grant",
 			set("redirect_uri", "https://client.example/callback")),
-		Entry("when the redirect is the published one without its port", Label("D15"), "invalid_grant",
-			set("redirect_uri", "http://127.0.0.1/callback")),
 	)
 
 	DescribeTable("is refused without side effects for its refresh token",
@@ -179,7 +135,6 @@ var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueO
 		Entry("when it is the site's own token", Label("D22"), "invalid_grant", func(v url.Values) {
 			v.Set("refresh_token", world.Token)
 		}),
-		Entry("when one scope of two was not granted", Label("D24"), "invalid_scope", set("scope", "mcp evil")),
 	)
 
 	// These specs come last, because they use up the code and the tokens.

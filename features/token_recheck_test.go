@@ -16,32 +16,24 @@ var _ = Describe("Rechecking the host token during use", Label("J8", "N12", "sto
 		world = NewWorld(func(config *service.Config) { config.RecheckEvery = time.Minute })
 	})
 
-	DescribeTable("ends the grant within the interval after the site has revoked its token",
-		func(ctx SpecContext, scope string, prepare func(SpecContext, *Client, Tokens) Tokens) {
-			client := world.NewClient()
-			tokens := prepare(ctx, client, client.Connect(ctx, set("scope", scope)))
-			world.Clock.Advance(time.Minute)
-			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-			Expect(world.Site().RevokeToken(world.Token)).To(Succeed())
-			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-			world.Clock.Advance(time.Minute)
-			Expect(world.Call(ctx, tokens.Access)).
-				To(And(HaveField("StatusCode", http.StatusUnauthorized), HaveField("Tokens().Error", "invalid_token")))
-			if tokens.Refresh != "" {
-				Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+	It("ends the grant within the interval after the site has revoked its token", func(ctx SpecContext) {
+		client := world.NewClient()
+		short, rotated := client.Connect(ctx, set("scope", "mcp")), client.Connect(ctx)
+		client.Token(ctx, client.Refresh(rotated.Refresh))
+		rotated = client.Token(ctx, client.Refresh(rotated.Refresh)).Tokens()
+		all := []Tokens{short, client.Connect(ctx), rotated}
+		work := func(status int) {
+			GinkgoHelper()
+			for _, tokens := range all {
+				Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(status))
 			}
-		},
-		Entry("with refresh tokens", "mcp offline_access", func(_ SpecContext, _ *Client, t Tokens) Tokens {
-			return t
-		}),
-		Entry("without refresh tokens", "mcp", func(_ SpecContext, _ *Client, t Tokens) Tokens { return t }),
-		Entry("after a refresh", "mcp offline_access", func(ctx SpecContext, c *Client, t Tokens) Tokens {
-			return c.Token(ctx, c.Refresh(t.Refresh)).Tokens()
-		}),
-		Entry("after two refreshes with one token",
-			"mcp offline_access", func(ctx SpecContext, c *Client, t Tokens) Tokens {
-				c.Token(ctx, c.Refresh(t.Refresh))
-				return c.Token(ctx, c.Refresh(t.Refresh)).Tokens()
-			}),
-	)
+		}
+		world.Clock.Advance(time.Minute)
+		work(http.StatusOK)
+		Expect(world.Site().RevokeToken(world.Token)).To(Succeed())
+		work(http.StatusOK)
+		world.Clock.Advance(time.Minute)
+		work(http.StatusUnauthorized)
+		Expect(client.Token(ctx, client.Refresh(rotated.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+	})
 })

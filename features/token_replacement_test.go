@@ -164,10 +164,6 @@ var _ = Describe("Replacing the host token of a person's connections", Label("J1
 		client.expectDead(ctx, tokens)
 	})
 
-	It("finds nothing for a token without connections", func(ctx SpecContext) {
-		Expect(replace(ctx)).To(BeZero())
-	})
-
 	DescribeTable("changes nothing", func(ctx SpecContext, answer, status string) {
 		site.Answer(newKey, answer)
 		client := world.NewClient()
