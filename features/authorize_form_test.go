@@ -120,6 +120,12 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 		Expect(world.Call(ctx, first.Access).StatusCode).To(Equal(http.StatusOK))
 	})
 
+	It("asks for the token every time", Label("B16"), func(ctx SpecContext) {
+		client.Connect(ctx)
+		Expect(client.Consent(ctx).Submit(ctx, url.Values{"decision": {"approve"}}).StatusCode).
+			To(Equal(http.StatusBadRequest))
+	})
+
 	Context("when an error is behind a button", Label("B17"), func() {
 		var withheld Page
 		BeforeEach(func(ctx SpecContext) {

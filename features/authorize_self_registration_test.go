@@ -208,7 +208,8 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 	It("does not know an id that was changed", Label("L8"), func(ctx SpecContext) {
 		client := world.RegisterClient(ctx, loopback)
 		tokens, id := client.Connect(ctx), client.ID
-		for _, client.ID = range []string{id[:len(id)-5] + "AAAAA", id[:len(id)-1], id + strings.Repeat("A", 3000-len(id)),
+		for _, client.ID = range []string{id[:len(id)-5] + "AAAAA", id[:len(id)-1],
+			id + strings.Repeat("A", 3000-len(id)),
 			strings.Replace(id, "/clients/", "/clients/%2e%2e/clients/", 1), id + "/x", id + "?x=1", id + "#x"} {
 			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusBadRequest), client.ID)
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))

@@ -181,8 +181,6 @@ var _ = Describe("Tools as the client got them first", Label("G23"), func() {
 			`{"name":"a","description":"on 2 May"}`,
 			false,
 		),
-		Entry("another member", `{"name":"a"}`, `{"name":"a","_meta":{"x":1}}`, false),
-		Entry("another order of what has one", `{"name":"a","x":[1,2]}`, `{"name":"a","x":[2,1]}`, false),
 		Entry("a second tool of the name", `{"name":"a"}`, `{"name":"a"},{"name":"a","title":"b"}`, false),
 		Entry("a name in another case, which some parsers read", `{"name":"a"}`, `{"Name":"a"}`, false),
 	)
@@ -230,14 +228,6 @@ var _ = Describe("Tools as the client got them first", Label("G23"), func() {
 		Expect(again.StatusCode).To(Equal(http.StatusOK))
 		Expect(again.Text).To(ContainSubstring("wipe"))
 		Expect(again.Submit(ctx, url.Values{"decision": {"approve"}}).StatusCode).To(Equal(http.StatusSeeOther))
-	})
-
-	It("give nothing to a person who denies there", Label("B5", "B26"), func(ctx SpecContext) {
-		connect(ctx, stateless)
-		upstream.AddTool("erase", "Erase a note")
-		list(ctx)
-		denied := client.review(ctx).Deny(ctx)
-		Expect(denied.Target().Query().Get("error")).To(Equal("access_denied"))
 	})
 
 	It("take the page of one form for no other, and no text of one's own", Label("B26", "B4"), func(ctx SpecContext) {

@@ -28,10 +28,6 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("the upstream has no scheme",
 			"--upstream: it has no scheme: begin it with https://, or with http:// on this computer",
 			"--upstream=127.0.0.1:9000/s3cret"),
-		Entry("the upstream has another scheme", "--upstream: it is not a URL: write it like https://",
-			"--upstream=ws://127.0.0.1/s3cret"),
-		Entry("the second upstream has no scheme", "--upstream: number 2: it has no scheme", one,
-			"--upstream=/b=localhost:9000/s3cret"),
 		Entry("the issuer ends like the path of the MCP server",
 			`--issuer "http://localhost:8080/mcp" ends with /mcp, which is the path of the MCP endpoint below it`,
 			one, "--issuer=http://localhost:8080/mcp"),
@@ -70,9 +66,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 			"--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
 		Entry("a path has a parameter", "characters that cannot be routed", one,
 			"--upstream=/:x=http://127.0.0.1:9001/"),
-		Entry("a path has a wildcard", "characters that cannot be routed", one, "--upstream=/*=http://127.0.0.1:9001/"),
 		Entry("a path has dot segments", "empty or dot segments", one, "--upstream=/a/../b=http://127.0.0.1:9001/"),
-		Entry("a path has an empty segment", "empty or dot segments", one, "--upstream=//x=http://127.0.0.1:9001/"),
 		Entry("a header must not be forwarded", `--forward-headers has "Cookie": it is never forwarded`, one,
 			"--forward-headers=Cookie"),
 	)
@@ -81,13 +75,6 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\n")
 		Expect(Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0").Err).To(ContainSubstring(`run "pasteport gateway"`))
 	})
-
-	It("is refused by config too when the verifier asks a server that needs no key",
-		Label("U32"), func(ctx SpecContext) {
-			ran := Run(ctx, "config", "--dev", one, "--credential=none", "--verifier=upstream")
-			Expect(ran.Code).To(Equal(1))
-			Expect(ran.Err).To(ContainSubstring(`--credential is "none", but verifier is "upstream"`))
-		})
 
 	It("refuses gateway settings without an upstream", func(ctx SpecContext) {
 		for _, setting := range []string{"tool-scopes=x = mcp", "present=X-Api-Key: {token}", "tools=allow *",

@@ -90,7 +90,7 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 				NotTo(Or(ContainSubstring(personal), ContainSubstring(signingSecret), ContainSubstring("root")))
 		})
 
-	DescribeTable("signs the request so that a change is detected:", func(ctx SpecContext, spoil func(*http.Request)) {
+	It("signs the request so that a change is detected", func(ctx SpecContext) {
 		world.Call(ctx, world.NewClient().Connect(ctx).Access)
 		asked := upstream.Asked()[0]
 		body, err := io.ReadAll(asked.Body)
@@ -100,19 +100,17 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 			To(Equal("sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"))
 		Expect(asked.Header.Get("Signature-Input")).
 			To(MatchRegexp(`;created=\d{10};keyid="pasteport";alg="hmac-sha256"$`))
-		spoil(asked)
-		Expect(signedBy(signingSecret, asked)).To(BeFalse())
-	},
-		Entry("the person", with("X-Pasteport-Subject", "eve")), Entry("the roles", with("X-Pasteport-Roles", "root")),
-		Entry("the client", with("X-Pasteport-Client", "x")),
-		Entry("the grant", with("X-Pasteport-Grant", "x")), Entry("the resource", with("X-Pasteport-Resource", "x")),
-		Entry("the body", with("Content-Digest", "sha-256=:x:")),
-		Entry("the method", func(r *http.Request) { r.Method = http.MethodDelete }),
-		Entry("the time", func(r *http.Request) {
-			r.Header.Set("Signature-Input",
-				strings.Replace(r.Header.Get("Signature-Input"), "created=1", "created=2", 1))
-		}),
-	)
+		later := strings.Replace(asked.Header.Get("Signature-Input"), "created=1", "created=2", 1)
+		for i, spoil := range []func(*http.Request){
+			with("X-Pasteport-Subject", "eve"), with("X-Pasteport-Roles", "root"), with("X-Pasteport-Client", "x"),
+			with("X-Pasteport-Grant", "x"), with("X-Pasteport-Resource", "x"), with("Content-Digest", "sha-256=:x:"),
+			func(r *http.Request) { r.Method = http.MethodDelete }, with("Signature-Input", later),
+		} {
+			spoiled := asked.Clone(ctx)
+			spoil(spoiled)
+			Expect(signedBy(signingSecret, spoiled)).To(BeFalse(), "%d", i)
+		}
+	})
 })
 
 var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), func() {

@@ -122,41 +122,29 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			Entry(stateless, Label("MCP "+stateless), stateless, "/mcp"), Entry("answers in JSON", sessions, "/json"),
 		)
 
-		DescribeTable("refuses other spellings of what it denies, and what is only nearly allowed:",
-			func(ctx SpecContext, method string, p params) {
-				l.open(ctx, "/mcp")
-				bob := l.as(ctx, "token-of-bob", stateless)
-				Expect(bob.Ask(ctx, method, p).Error.Code).To(BeElementOf(-32602, -32020))
-				inHeader := bob.Post(ctx, method, params{"name": "shout", "uri": "file:///public/a.txt"},
-					func(r *http.Request) {
-						for _, name := range []string{"name", "uri"} {
-							if value, ok := p[name].(string); ok {
-								r.Header.Set("Mcp-Name",
-									"=?base64?"+base64.StdEncoding.EncodeToString([]byte(value))+"?=")
-							}
-						}
-					})
-				Expect(inHeader.Text).To(ContainSubstring(`"code":-32020`))
-				Expect(l.upstream.Asked()).To(BeEmpty())
-			},
-			Entry("a denied tool in capitals", "tools/call", params{"name": "DELETE_ALL"}),
-			Entry("a denied tool with space", "tools/call", params{"name": " delete_all\u00a0"}),
-			Entry("a denied tool in full-width letters", "tools/call", params{"name": "\uff44elete_all"}),
-			Entry("an allowed tool in capitals", "tools/call", params{"name": "Shout"}),
-			Entry("an allowed tool with space", "tools/call", params{"name": "shout "}),
-			Entry("a denied prompt in capitals", "prompts/get", params{"name": "Fire_Person"}),
-			Entry("a denied prompt with a zero-width space", "prompts/get", params{"name": "\u200bfire_person"}),
-			Entry("dot segments", "resources/read", params{"uri": "file:///public/../secret/pay.txt"}),
-			Entry("encoded dot segments", "resources/read", params{"uri": "file:///public/%2e%2e/secret/pay.txt"}),
-			Entry("dot segments that are encoded twice", "resources/read",
-				params{"uri": "file:///public/%252e%252e%252fsecret/pay.txt"}),
-			Entry("backslashes", "resources/read", params{"uri": `file:///public/..\secret/pay.txt`}),
-			Entry("encoded dot segments with invalid percent-encoding", "resources/read",
-				params{"uri": "file:///public/%2e%2e/secret/pay.txt?%"}),
-			Entry("dot segments with a tab", "resources/read", params{"uri": "file:///public/.\t./secret/pay.txt"}),
-			Entry("an allowed end after another path", "resources/read",
-				params{"uri": "file:///secret/pay.txt?file:///public/"}),
-		)
+		It("refuses other spellings of what it denies, and what is only nearly allowed", func(ctx SpecContext) {
+			l.open(ctx, "/mcp")
+			bob := l.as(ctx, "token-of-bob", stateless)
+			for method, names := range map[string][]string{
+				"tools/call":  {"DELETE_ALL", " delete_all\u00a0", "\uff44elete_all", "Shout", "shout "},
+				"prompts/get": {"Fire_Person", "\u200bfire_person"},
+				"resources/read": {"file:///public/../secret/pay.txt", "file:///public/%252e%252e%252fsecret/pay.txt",
+					`file:///public/..\secret/pay.txt`, "file:///public/%2e%2e/secret/pay.txt?%",
+					"file:///secret/pay.txt?file:///public/"},
+			} {
+				for _, name := range names {
+					p := params{"name": name}
+					if method == "resources/read" {
+						p = params{"uri": name}
+					}
+					Expect(bob.Ask(ctx, method, p).Error.Code).To(BeElementOf(-32602, -32020), name)
+					inHeader := bob.Post(ctx, method, params{"name": "shout", "uri": "file:///public/a.txt"},
+						with("Mcp-Name", "=?base64?"+base64.StdEncoding.EncodeToString([]byte(name))+"?="))
+					Expect(inHeader.Text).To(ContainSubstring(`"code":-32020`), name)
+				}
+			}
+			Expect(l.upstream.Asked()).To(BeEmpty())
+		})
 
 		It("refuses what servers may take for a denied resource, and passes the rest", func(ctx SpecContext) {
 			l.open(ctx, "/mcp", func(c *service.Config) {
@@ -196,32 +184,30 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 				Expect(l.upstream.Asked()).To(HaveLen(before))
 			})
 
-		DescribeTable("refuses a body in which parsers could find different names:",
-			func(ctx SpecContext, method, parameters string) {
-				l.open(ctx, "/mcp")
-				bob := l.as(ctx, "token-of-bob", sessions)
-				before := len(l.upstream.Asked())
-				r := bob.message(ctx, method, nil)
-				body := `{"jsonrpc":"2.0","id":1,"params":` + parameters + `,"method":"` + method + `"}`
+		It("refuses a body in which parsers could find different names", func(ctx SpecContext) {
+			l.open(ctx, "/mcp")
+			bob := l.as(ctx, "token-of-bob", sessions)
+			before := len(l.upstream.Asked())
+			for _, sent := range [][2]string{
+				{"resources/read", `{"uri":"file:///public/a.txt","URI":"file:///secret/pay.txt"}`},
+				{"resources/read", `{"uri":["file:///secret/pay.txt"]}`},
+				{"completion/complete",
+					`{"ref":{"type":"ref/prompt","name":"draft_report"},"Ref":{"name":"fire_person"}}`},
+				{"completion/complete",
+					`{"ref":{"type":"ref/prompt","name":"draft_report","Name":"fire_person"}}`},
+				{"completion/complete", `{"ref":[{"type":"ref/prompt","name":"fire_person"}]}`},
+				{"subscriptions/listen", `{"notifications":{"ResourceSubscriptions":["file:///secret/pay.txt"]}}`},
+				{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":"file:///secret/pay.txt"}}`},
+			} {
+				r := bob.message(ctx, sent[0], nil)
+				body := `{"jsonrpc":"2.0","id":1,"params":` + sent[1] + `,"method":"` + sent[0] + `"}`
 				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 				refused := Send(r)
-				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest), body)
 				Expect(refused.Text).To(ContainSubstring("(rule U11)"))
-				Expect(l.upstream.Asked()).To(HaveLen(before))
-			},
-			Entry("a URI under URI", "resources/read", `{"uri":"file:///public/a.txt","URI":"file:///secret/pay.txt"}`),
-			Entry("a list of one URI", "resources/read", `{"uri":["file:///secret/pay.txt"]}`),
-			Entry("a reference under Ref", "completion/complete",
-				`{"ref":{"type":"ref/prompt","name":"draft_report"},"Ref":{"type":"ref/prompt","name":"fire_person"}}`),
-			Entry("a name under Name in a reference", "completion/complete",
-				`{"ref":{"type":"ref/prompt","name":"draft_report","Name":"fire_person"}}`),
-			Entry("a list of references", "completion/complete",
-				`{"ref":[{"type":"ref/prompt","name":"fire_person"}]}`),
-			Entry("subscriptions in another case", "subscriptions/listen",
-				`{"notifications":{"ResourceSubscriptions":["file:///secret/pay.txt"]}}`),
-			Entry("subscriptions that are one text", "subscriptions/listen",
-				`{"notifications":{"resourceSubscriptions":"file:///secret/pay.txt"}}`),
-		)
+			}
+			Expect(l.upstream.Asked()).To(HaveLen(before))
+		})
 
 		It("names the rule in the trace, the log and the audit, and the tool in the audit only",
 			Label("V1"), func(ctx SpecContext) {

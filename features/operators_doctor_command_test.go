@@ -21,15 +21,12 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Expect(d.Out).To(BeEmpty())
 	},
 		Entry("without a URL", "name the URL"),
-		Entry("with two URLs", "name the URL", url, url),
 		Entry("with a malformed URL", "invalid URL", "cms.example/mcp"),
-		Entry("with another scheme", "invalid URL", "ftp://cms.example/mcp"),
 		Entry("with a password in the URL", "without a password", "https://ada:sesame@cms.example/mcp"),
 		Entry("with an origin that has a path", "not an origin", url, "--origin", "http://localhost:6274/"),
 		Entry("with an authorization server that has a path", "--authorization-server", url, "--authorization-server",
 			"https://login.example/"),
 		Entry("with a timeout of zero", "--timeout", url, "--timeout", "0s"),
-		Entry("with an unknown flag", "unknown flag", url, "--cure"),
 		Entry("with an empty token", "reading the token: the token is missing", "http://127.0.0.1:1/mcp", "--token",
 			"-"),
 	)
@@ -43,7 +40,6 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Expect(d.Code).To(Equal(1))
 		Expect(d.Err).To(And(ContainSubstring(file), ContainSubstring(flag)))
 	},
-		Entry("because the CA file is missing", "--ca", ""),
 		Entry("because the CA file holds no certificates", "--ca", "hello"),
 	)
 

@@ -67,7 +67,6 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 		Entry("hangs up", func(http.ResponseWriter, *http.Request) {
 			panic(http.ErrAbortHandler)
 		}, "cannot be reached"),
-		Entry("fails", failing(500, "text/html", "<h1>at db.go:12</h1>"), "has failed"),
 		Entry("redirects", redirected, "redirects, which is not followed"),
 		Entry("is slow", Label("long"), hanging, "did not answer in time"),
 	)

@@ -82,6 +82,7 @@ var _ = Describe("Checking a working deployment", Label("doctor"), func() {
 		Expect(d.With("skipped")).To(Equal([]string{"upstream"}), "it is not a gateway")
 		Expect(d.Code).To(BeZero())
 		Expect(d.Checks).To(HaveLen(11))
+		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero(), "it leaves no grant behind")
 	})
 
 	It("passes every check over TLS", func(ctx SpecContext) {
@@ -89,11 +90,6 @@ var _ = Describe("Checking a working deployment", Label("doctor"), func() {
 		d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server))
 		Expect(d.With("failed")).To(BeEmpty(), d.Out)
 		Expect(d.Of("connect").Seen).To(ContainSubstring("the certificate is valid until"))
-	})
-
-	It("leaves no grant behind", func(ctx SpecContext) {
-		Diagnose(ctx, whole()...)
-		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero(), "no grant is active")
 	})
 
 	It("lists the checks that it skipped without a token of the site", func(ctx SpecContext) {

@@ -129,10 +129,8 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 		Expect(world.Grants(ctx, flags()...)).To(HaveLen(found))
 	},
 		Entry("by client", 2, func() []string { return []string{"--client", strings.ToUpper(hostOf(client.ID))} }),
-		Entry("by another client", 0, func() []string { return []string{"--client", "client.example"} }),
 		Entry("by person", 1, func() []string { return []string{"--subject", "ada"} }),
 		Entry("by name", 2, func() []string { return []string{"--name", "SPEC client"} }),
-		Entry("by another name", 0, func() []string { return []string{"--name", "Spec"} }),
 		Entry("by both", 0, func() []string { return []string{"--client", "client.example", "--subject", "ada"} }),
 	)
 
@@ -231,7 +229,7 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 		Expect(answered.Err).To(ContainSubstring("End 1 grant? "))
 		Expect(world.Grants(ctx)).To(HaveLen(left))
 	},
-		Entry("and continues after yes", "yes\n", 0, 0), Entry("and continues after y", "Y\n", 0, 0),
+		Entry("and continues after yes", "yes\n", 0, 0),
 		Entry("and stops after no", "n\n", 1, 1), Entry("and stops at the end of input", "", 1, 1),
 		Entry("and stops after any other answer", "\nyes\n", 1, 1),
 	)
@@ -247,11 +245,8 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 		Entry("no arguments", 2, "name the grants"),
 		Entry("--all with --subject", 2, "--all alone", "--all", "--subject", "editor"),
 		Entry("a token on the command line", 2, "visible to other users", "--token", "s3cret"),
-		Entry("--token with --subject", 2, "leave out all other selections", "--token", "-", "--subject", "editor"),
 		Entry("an id with --subject", 2, "name one grant", "0", "--subject", "editor"),
-		Entry("two ids", 2, "name one grant", "0", "1"),
 		Entry("an unknown id", 1, "0 active grants have an id that starts with", "no-such-id"),
-		Entry("an empty id", 2, "name the grants", ""),
 		Entry("an unknown person", 1, "No active grants match", "--subject", "eve"),
 	)
 

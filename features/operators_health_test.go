@@ -87,9 +87,6 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 		Entry("when the listener is off", func() []string {
 			return []string{"--admin-addr", "off"}
 		}, 1, "admin-addr is off"),
-		Entry("when the address is malformed", func() []string {
-			return []string{"--admin-addr", "a b"}
-		}, 1, "write host:port"),
 		Entry("when another server responds", func() []string {
 			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte("hello"))
@@ -97,8 +94,5 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 			DeferCleanup(other.Close)
 			return []string{"--admin-addr", without("http://", other.URL)}
 		}, 1, "is not an admin listener of pasteport"),
-		Entry("when it gets an argument", func() []string {
-			return []string{"now"}
-		}, 2, `unexpected argument: "pasteport health" takes flags only`),
 	)
 })

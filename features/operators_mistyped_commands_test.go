@@ -10,13 +10,10 @@ var _ = Describe("Mistyping a command", func() {
 		Expect(Run(ctx, args...)).
 			To(Equal(Ran{2, "", "pasteport: unknown command: " + complaint + "\nTry: " + help + " --help\n"}))
 	},
-		Entry("a mistyped command", `did you mean "pasteport gateway"?`, "pasteport", "gatway"),
 		Entry("a mistyped command with flags", `did you mean "pasteport gateway"?`, "pasteport", "gatway", "--dev",
 			"--upstream=http://127.0.0.1:9000/mcp"),
 		Entry("a mistyped subcommand", `did you mean "pasteport keys rotate"?`, "pasteport keys",
 			"keys", "rotat", "--json"),
-		Entry("a mistyped part of config", `did you mean "pasteport config schema"?`, "pasteport config",
-			"config", "shema"),
 		Entry("the beginning of several", `did you mean "pasteport serve" or "pasteport server" or "pasteport store"?`,
 			"pasteport", "s"),
 		Entry("what may be a secret, without repeating it", `no command of "pasteport" has a similar name`, "pasteport",

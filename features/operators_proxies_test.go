@@ -33,43 +33,20 @@ var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
 			Post(ctx, world.Issuer+"/oauth/token", url.Values{}, change)
 			Expect(world.Log.String()).To(ContainSubstring(`"address":"` + address + `"`))
 		},
-		Entry("of the peer when no proxy is trusted", nil, forwarded("203.0.113.7"), "127.0.0.1"),
 		Entry("of the peer when other networks are trusted", []string{"10.0.0.0/8"}, forwarded("203.0.113.7"),
 			"127.0.0.1"),
-		Entry("that a trusted network names", []string{"127.0.0.0/8"}, forwarded("203.0.113.7"), "203.0.113.7"),
-		Entry("that a trusted address names", []string{"127.0.0.1/32"}, forwarded("203.0.113.7"), "203.0.113.7"),
 		Entry("that a proxy in front of the proxy names", []string{"127.0.0.1/32", "10.0.0.0/8"},
 			forwarded("203.0.113.7, 10.1.2.3"), "203.0.113.7"),
-		Entry("that the proxy appended, not the client's", []string{"127.0.0.1/32"},
-			forwarded("198.51.100.1, 203.0.113.7"), "203.0.113.7"),
-		Entry("that the proxy added as a separate header", []string{"127.0.0.1/32"},
-			forwarded("198.51.100.1", "203.0.113.7"), "203.0.113.7"),
-		Entry("that the proxy appended to an invalid value", []string{"127.0.0.1/32"},
-			forwarded("<script>, 203.0.113.7"), "203.0.113.7"),
 		Entry("of the last untrusted hop, despite a trusted address before it", []string{"127.0.0.1/32", "10.0.0.0/8"},
 			forwarded("198.51.100.1, 10.1.2.3, 203.0.113.7"), "203.0.113.7"),
-		Entry("of an untrusted private network", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 10.0.0.1"),
-			"10.0.0.1"),
-		Entry("of an untrusted link-local address", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 169.254.0.1"),
-			"169.254.0.1"),
 		Entry("of an untrusted loopback address", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, 127.0.0.2"),
 			"127.0.0.2"),
-		Entry("in IPv6", []string{"127.0.0.1/32"}, forwarded("2001:db8::7"), "2001:db8::7"),
-		Entry("of the proxy when it names none", []string{"127.0.0.1/32"}, forwarded(), "127.0.0.1"),
 		Entry("of the proxy when the last value is invalid", []string{"127.0.0.1/32"},
 			forwarded("203.0.113.7, unknown"), "127.0.0.1"),
-		Entry("that the proxy names with a port", []string{"127.0.0.1/32"}, forwarded("203.0.113.7:5555"),
-			"203.0.113.7"),
-		Entry("that the proxy names with a port in IPv6", []string{"127.0.0.1/32"}, forwarded("[2001:db8::7]:5555"),
-			"2001:db8::7"),
 		Entry("that the proxy names in Forwarded", []string{"127.0.0.1/32"},
 			with("Forwarded", `for="203.0.113.7:5555";proto=https`), "203.0.113.7"),
-		Entry("of the proxy when the last value is empty", []string{"127.0.0.1/32"}, forwarded("203.0.113.7, "),
+		Entry("of the peer, and ignores other headers", []string{"127.0.0.1/32"}, with("X-Real-Ip", "203.0.113.7"),
 			"127.0.0.1"),
-		Entry("of the peer, and ignores other headers", []string{"127.0.0.1/32"}, func(r *http.Request) {
-			r.Header = http.Header{"X-Real-Ip": {"203.0.113.7"}, "Cf-Connecting-Ip": {"203.0.113.7"},
-				"True-Client-Ip": {"203.0.113.7"}}
-		}, "127.0.0.1"),
 	)
 
 	It("counts wrong tokens by the forwarded address", func(ctx SpecContext) {
@@ -111,10 +88,8 @@ var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
 	},
 		Entry("a host name", "proxy.example",
 			`"proxy.example": write a list of networks such as 10.0.0.0/8, or addresses`),
-		Entry("an invalid prefix length", "10.0.0.0/33", `networks such as 10.0.0.0/8`),
 		Entry("an IPv4-mapped IPv6 network", "::ffff:10.0.0.0/104", "networks such as 10.0.0.0/8"),
 		Entry("all of IPv4", "0.0.0.0/0", "name the networks of your own proxies"),
-		Entry("all of IPv6", "::/0", "name the networks of your own proxies"),
 	)
 })
 

@@ -67,7 +67,6 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Entry("with an unknown setting", "sit-name: x\nzzzz: y\n",
 			`pasteport.yaml:1: unknown setting "sit-name": did you mean site-name?`,
 			`pasteport.yaml:2: unknown setting "zzzz": "pasteport config example --all" lists all settings`),
-		Entry("with the setting that names the file", "config: other.yaml\n", `unknown setting "config"`),
 		Entry("with yes for true", "dev: yes\n", `dev (from pasteport.yaml:1) is "yes": write true or false`),
 		Entry("with self-registration of clients that are not allowed",
 			"self-registration: on\nallow-clients: [claude.ai]\n",
@@ -79,23 +78,17 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Entry("with an audit log whose lines the log leaves out", "audit-log: on\nlog-level: warn\n",
 			"log-level (from pasteport.yaml:2) is warn, but audit-log logs calls at level info"),
 		Entry("with a number for a duration", "access-token-ttl: 3600\n", `is "3600": write a duration such as 1h30m`),
-		Entry("with a duration of zero", "access-token-ttl: 0\n", `is "0": write a duration`),
 		Entry("with an unknown choice", "log-format: xml\n", `is "xml": write text or json`),
 		Entry("with a setting without a value", "accent: #0b5a4a\n",
 			"accent (from pasteport.yaml:1) has no value: write a colour such as '#0b5a4a', in quotes"),
 		Entry("with a list for a text", "issuer: [https://cms.example.com]\nsite-name: [a]\n",
 			"site-name (from pasteport.yaml:2) is a list: write a text"),
-		Entry("with a list of lists", "allow-clients: [[a]]\n",
-			"allow-clients (from pasteport.yaml:1) is a list: write a list of host names"),
 		Entry("with URLs for host names", "allow-clients: [https://claude.ai]\n",
 			`is "https://claude.ai": write a list of host names without scheme`),
 		Entry("with an invalid network", "unlimited-networks: [192.0.2]\n",
 			`is "192.0.2": write a list of networks such as 10.0.0.0/8`),
-		Entry("with an alias", "resource-name: &a x\nsite-name: *a\n",
-			"site-name (from pasteport.yaml:2) is an alias: write the value itself"),
 		Entry("with a * without quotes", "upstream: http://127.0.0.1:9000/mcp\ntools:\n- *\n",
 			"pasteport.yaml is not YAML: ", "quotes if it begins with *"),
-		Entry("with a merge", "site-name: x\n<<: {dev: true}\n", "pasteport.yaml:2: this is not a setting"),
 		Entry("with two documents", "dev: true\n---\ndev: false\n",
 			`pasteport.yaml has more after a "---": keep one document`),
 		Entry("that is a list", "- dev\n",
@@ -103,23 +96,17 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Entry("with aliases that expand exponentially",
 			"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nallow-clients: [*b,*b,*b,*b]\n",
 			"allow-clients (from pasteport.yaml:3) is an alias"),
-		Entry("with deep nesting", strings.Repeat("[", 20_000), "pasteport.yaml is not YAML"),
-		Entry("that is binary", "\x00\x01\xff", "pasteport.yaml is not YAML"),
 		Entry("that is huge", strings.Repeat("#", 1<<20+1), "pasteport.yaml has more than 1048576 bytes", "--config"),
 	)
 
-	DescribeTable("accepts a file", func(ctx SpecContext, text string) {
-		write("pasteport.yaml", text)
-		Expect(Run(ctx, "config", "--issuer=https://cms.example.com").Settings()).To(HaveKeyWithValue("dev", false))
-	},
-		Entry("that is empty", ""),
-		Entry("of comments", "# nothing yet\n"),
-		Entry("with a byte order mark and CRLF", "\ufeffdev: false\r\naddr: 127.0.0.1:9000\r\n"),
-		Entry("with an empty list", "allow-clients: []\n"),
-		Entry("with the only item of a list", "trusted-proxies: 127.0.0.1\n"),
-		Entry("with an empty text", "site-name: ''\n"),
-		Entry("with a duration that may be zero", "recheck-every: 0\n"),
-	)
+	It("accepts a file of any form that YAML has", func(ctx SpecContext) {
+		for _, text := range []string{"", "# nothing yet\n", "\ufeffdev: false\r\naddr: 127.0.0.1:9000\r\n",
+			"allow-clients: []\n", "trusted-proxies: 127.0.0.1\n", "site-name: ''\n", "recheck-every: 0\n"} {
+			write("pasteport.yaml", text)
+			Expect(Run(ctx, "config", "--issuer=https://cms.example.com").Settings()).
+				To(HaveKeyWithValue("dev", false), text)
+		}
+	})
 
 	DescribeTable("refuses a file that it cannot read", func(ctx SpecContext, name, complaint string) {
 		Expect(os.Mkdir("folder", 0o700)).To(Succeed())
@@ -154,19 +141,13 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Entry("when the admin address is invalid",
 			`--admin-addr is "nowhere", which is not a valid address: write host:port, for example 127\.0\.0\.1:8081`,
 			"--admin-addr=nowhere"),
-		Entry("when the token file does not exist", `--token-file: reading the token file: open missing`,
-			"--verifier=file", "--token-file=missing"),
 		Entry("when the token file has a mistake", `--token-file: reading the token file odd: line 1`,
 			"--verifier=file", "--token-file=odd"),
 		Entry("when the certificate does not exist", `--tls-cert cannot be read: stat missing`, "--tls-cert=missing",
 			"--tls-key=key.pem"),
-		Entry("when the key does not exist", `--tls-key cannot be read: stat missing`, "--tls-cert=cert.pem",
-			"--tls-key=missing"),
 		Entry("when the key's file has a certificate", `--tls-cert and tls-key: .*PEM`, "--tls-cert=cert.pem",
 			"--tls-key=cert.pem"),
 		Entry("when the demo token is invalid", `--demo-token is invalid: .* printable ASCII`, "--demo-token=a s3cret"),
-		Entry("when the demo token in a file is invalid", `--demo-token is invalid: .* printable ASCII`,
-			"--demo-token=file:spaced"),
 	)
 
 	DescribeTable("refuses settings without effect", func(ctx SpecContext, complaint string, flags ...string) {

@@ -51,13 +51,8 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Err).To(And(ContainSubstring(said), Not(ContainSubstring("known-to"))))
 	},
 		Entry(nil, "--issuer=https://me:known-to-few@cms.example.com", `"https://…@cms.example.com" has a user`),
-		Entry("with http", "--issuer=http://me:known-to-few@cms.example.com",
-			`"http://…@cms.example.com" is not https`),
 		Entry("that is malformed", "--issuer=https://me:known-to/few@known-to-few@cms.example.com/",
 			`"https://…@cms.example.com/" is not an absolute URL`),
-		Entry("without a scheme", "--issuer=me:known-to-few@cms.example.com", `"…@cms.example.com"`),
-		Entry("of the MCP server", "--resource=https://me:known-to-few@cms.example.com/mcp",
-			`"https://…@cms.example.com/mcp" has a user`),
 		Entry("of a certificate authority", "--acme-directory=http://me:known-to-few@cms.example.com",
 			"--acme-directory is not https"),
 	)
@@ -77,12 +72,9 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 	},
 		Entry("after an asterisk", 1, "pasteport.yaml is not YAML: it has an alias", "serve"),
 		Entry("after one dash", 2, "flags begin with two dashes", "serve", "-demo-token=known-to-few"),
-		Entry("after one dash alone", 2, "flags begin with two dashes", "version", "-known-to-few"),
 		Entry("after a space", 2, "unexpected argument", "serve", "--demo-token", "=", "known-to-few"),
-		Entry("without a flag name", 2, "bad flag syntax", "serve", "--=known-to-few"),
 		Entry("in an unknown flag", 2, "unknown flag: --token", "serve", "--token=known-to-few"),
 		Entry("as a flag of hash-token", 2, "type it when asked", "hash-token", "--known-to-few"),
-		Entry("as a short flag of hash-token", 2, "type it when asked", "hash-token", "-known-to-few"),
 	)
 
 	It("does not read a secret file that the command does not use", func(ctx SpecContext) {
@@ -98,7 +90,6 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(And(ContainSubstring(complaint), Not(ContainSubstring("known-to-few"))))
 	},
-		Entry("no file", "demo-token: 'file:'\n", "demo-token (from pasteport.yaml:1) cannot be read"),
 		Entry("a missing file", "demo-token: file:missing\n",
 			"demo-token (from pasteport.yaml:1) cannot be read: stat missing"),
 		Entry("an empty file", "demo-token: file:empty\n",

@@ -225,18 +225,14 @@ var _ = Describe("Maintaining a store on the command line", func() {
 			Expect(refused.Out + refused.Err).NotTo(ContainSubstring("hidden"))
 		},
 		Entry("when the copy has no destination", 2, "add --to, or set database", "copy"),
-		Entry("when an address is malformed", 2, "--to is not a store", "copy", "--to", "hidden"),
 		Entry("when an address names an unknown engine", 2, "--from is not a store", "copy", "--from",
 			"oracle://user:hidden@host/name"),
-		Entry("when a file path is relative", 2, "--to is not a store", "copy", "--to", "sqlite://oauth.db"),
 		Entry("when source and destination are the same", 1, "has to be empty", "copy", "--to",
 			"sqlite://WORLD/oauth.db"),
 		Entry("when the source does not exist", 1, "no such file", "copy", "--from", "sqlite:///nowhere/oauth.db",
 			"--to", "sqlite://WORLD/other.db"),
 		Entry("when the destination does not respond", 1, "the server does not let us in", "copy", "--to",
 			"postgres://user:hidden@127.0.0.1:1/name"),
-		Entry("when the store to migrate does not respond", 1, "the server does not let us in", "migrate", "--database",
-			"mysql://user:hidden@127.0.0.1:1/name"),
 		Entry("when the store to check does not respond", 1, "the server does not let us in", "check", "--database",
 			"mysql://user:hidden@127.0.0.1:1/name"),
 	)

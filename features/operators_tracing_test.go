@@ -77,12 +77,6 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			Post(ctx, service.Issuer+"/oauth/register", url.Values{})
 		}, "challenge resource_metadata server_metadata registration:refused", "F4", "self-registration is off",
 			"Set self-registration: true"),
-		Entry("at a client that registers itself at the root, as those of MCP 2025-03-26 do",
-			Label("T3", "F4"), func(ctx context.Context) {
-				service.Discover(ctx)
-				Expect(Post(ctx, service.Issuer+"/register", url.Values{}).StatusCode).To(Equal(http.StatusNotFound))
-			}, "challenge resource_metadata server_metadata registration:refused", "F4", "self-registration is off",
-			"Set self-registration: true"),
 		Entry("at a client that looks for OpenID configuration", func(ctx context.Context) {
 			Get(ctx, service.Issuer+"/.well-known/openid-configuration")
 		}, "server_metadata:refused", "F5", "not an OpenID provider", "oauth-authorization-server"),
@@ -98,26 +92,9 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			client.ID += "x"
 			client.AskFor(ctx, client.Request())
 		}, "authorize client_metadata:refused", "C42", "404", "status"),
-		Entry("at an unlisted redirect_uri", func(ctx context.Context) {
-			client.Redirect = "https://elsewhere.example/"
-			client.AskFor(ctx, client.Request())
-		}, "authorize client_metadata page:refused", "A12, A13", "did not publish", "Compare"),
-		Entry("at a missing code_challenge", func(ctx context.Context) {
-			parameters := client.Request()
-			parameters.Del("code_challenge")
-			client.AskFor(ctx, parameters)
-		}, "authorize client_metadata page:refused", "A19", "code_challenge is missing", "maker"),
-		Entry("at another resource", func(ctx context.Context) {
-			parameters := client.Request()
-			parameters.Set("resource", "https://other.example/mcp")
-			client.AskFor(ctx, parameters)
-		}, "authorize client_metadata page:refused", "A30", "not the one", "slash"),
 		Entry("at a wrong token", func(ctx context.Context) {
 			client.Consent(ctx).Approve(ctx, "demo_wrong")
 		}, "authorize client_metadata page token_judged:refused", "B8", "does not know this token", "expired"),
-		Entry("at a person who denies access", func(ctx context.Context) {
-			client.Consent(ctx).Deny(ctx)
-		}, "authorize client_metadata page token_judged:refused", "B5", "did not allow", "Deny"),
 		Entry("at a form of another site", func(ctx context.Context) {
 			Post(ctx, service.Issuer+"/oauth/authorize", url.Values{}, func(r *http.Request) {
 				r.Header.Set("Sec-Fetch-Site", "cross-site")
@@ -141,16 +118,6 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			client.Token(ctx, client.Exchange(code))
 		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D14", "has expired",
 			"auth-code-ttl"),
-		Entry("at a client_secret", func(ctx context.Context) {
-			form := client.Exchange("x")
-			form.Set("client_secret", "s")
-			client.Token(ctx, form)
-		}, "exchange:refused", "D8", "no secret", "maker"),
-		Entry("at another origin", func(ctx context.Context) {
-			Post(ctx, service.MCP(), url.Values{}, func(r *http.Request) {
-				r.Header.Set("Origin", "https://elsewhere.example")
-			})
-		}, "call:refused", "G1", "not allowed", "allow it"),
 		Entry("at a request that the MCP layer refuses", func(ctx context.Context) {
 			access := client.Connect(ctx).Access
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody)
@@ -159,13 +126,6 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			r.Header.Set("Accept", "application/json")
 			Send(r)
 		}, "authorize client_metadata page token_judged code_issued exchange stream:refused", "", "406", ""),
-		Entry("at a refresh token of another client", func(ctx context.Context) {
-			tokens := client.Connect(ctx)
-			form := client.Refresh(tokens.Refresh)
-			form.Set("client_id", service.NewClient().ID)
-			client.Token(ctx, form)
-		}, "authorize client_metadata page token_judged code_issued exchange refresh:refused", "D22", "another client",
-			"right deployment"),
 	)
 
 	DescribeTable("names the missing step after a timeout",
@@ -185,20 +145,12 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Entry("after the challenge", func(ctx context.Context) { service.Call(ctx, "") },
 			"challenge", time.Minute, "resource_metadata", "never requested the metadata of the resource",
 			"WWW-Authenticate"),
-		Entry("after the resource metadata", func(ctx context.Context) {
-			service.Call(ctx, "")
-			Get(ctx, service.Issuer+"/.well-known/oauth-protected-resource/mcp")
-		}, "challenge resource_metadata", time.Minute, "server_metadata", "never requested that of the server",
-			"trailing slash"),
 		Entry("after the server metadata", func(ctx context.Context) { service.Discover(ctx) },
 			"challenge resource_metadata server_metadata", time.Minute, "authorize",
 			"never opened the authorization page", "issuer"),
 		Entry("at the consent page", func(ctx context.Context) { client.Consent(ctx) },
 			"authorize client_metadata page", 10*time.Minute, "token_judged", "the person never submitted it",
 			"closed it"),
-		Entry("after the code", func(ctx context.Context) { client.Authorize(ctx) },
-			"authorize client_metadata page token_judged code_issued", time.Minute, "exchange", "never exchanged it",
-			"/oauth/token"),
 		Entry("after the token", func(ctx context.Context) { client.Connect(ctx) },
 			"authorize client_metadata page token_judged code_issued exchange", time.Minute, "call",
 			"received its token but never used it", "Authorization header"),

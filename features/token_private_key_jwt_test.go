@@ -68,7 +68,8 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 	It("accepts an assertion in every form that clients send", func(ctx SpecContext) {
 		client := world.NewSigningClient("ES256")
 		for i, change := range []spoil{
-			claim("aud", world.Issuer+"/oauth/token"), claim("aud", []string{world.Issuer + "/oauth/token", world.Issuer}),
+			claim("aud", world.Issuer+"/oauth/token"),
+			claim("aud", []string{world.Issuer + "/oauth/token", world.Issuer}),
 			claim("exp", in(time.Hour+25*time.Second)), claim("exp", in(-25*time.Second)), noField("typ"),
 			field("typ", "client-authentication+jwt"), field("typ", "oauth-client-auth+jwt"),
 			field("typ", "application/jwt"), claim("jti", strings.Repeat("j", 256)), noField("kid"),
