@@ -17,10 +17,8 @@ const checkTimeout = 2 * time.Second
 // secret.
 type Check struct {
 	Name      string
-	Run       func(context.Context) error
+	Run       func(context.Context) (Description, error)
 	Tolerated bool // the service stays ready if the check fails; the failure is reported
-
-	Describe func() Description // nil for none
 }
 
 // ready returns 503 while a check fails that is not tolerated. The body lists all results.
@@ -28,9 +26,18 @@ func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status, body := http.StatusOK, Readiness{Status: "ok"}
 		for _, check := range checks {
-			found, err := check.result(r.Context())
+			ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+			description, err := check.Run(ctx)
+			cancel()
+			found := Result{Name: check.Name, Description: description}
+			if err != nil || !isLocal(r) {
+				found.Detail = ""
+			}
 			if err != nil {
-				found.Problem, found.Detail = err.Error(), ""
+				found.Problem = err.Error()
+			}
+			if err != nil && !isLocal(r) {
+				found.Problem = cmp.Or(found.Brief, found.Problem)
 			}
 			switch {
 			case err == nil:
@@ -39,26 +46,10 @@ func ready(checks []Check) http.HandlerFunc {
 			default:
 				status, body.Status = http.StatusServiceUnavailable, "not ready"
 			}
-			if !isLocal(r) {
-				found.Detail = ""
-				if err != nil {
-					found.Problem = cmp.Or(found.Brief, found.Problem)
-				}
-			}
 			body.Checks = append(body.Checks, found)
 		}
 		writeReport(w, status, body)
 	}
-}
-
-func (c Check) result(ctx context.Context) (found Result, err error) {
-	found.Name = c.Name
-	if c.Describe != nil {
-		found.Description = c.Describe()
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	return found, c.Run(ctx)
 }
 
 func writeReport(w http.ResponseWriter, status int, body Readiness) {
@@ -68,22 +59,20 @@ func writeReport(w http.ResponseWriter, status int, body Readiness) {
 }
 
 // Logged returns a check that logs when its result changes.
-func Logged(check Check, logger *slog.Logger) Check {
+func Logged(name string, run func(context.Context) error, logger *slog.Logger) Check {
 	var mu sync.Mutex
 	var failed bool
-	run := check.Run
-	check.Run = func(ctx context.Context) error {
-		err := run(ctx)
+	return Check{Name: name, Run: func(ctx context.Context) (none Description, err error) {
+		err = run(ctx)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
 		case err != nil && !failed:
-			logger.Warn("a readiness check fails", "check", check.Name, "error", err)
+			logger.Warn("a readiness check fails", "check", name, "error", err)
 		case err == nil && failed:
-			logger.Info("a readiness check passes again", "check", check.Name)
+			logger.Info("a readiness check passes again", "check", name)
 		}
 		failed = err != nil
-		return err
-	}
-	return check
+		return none, err
+	}}
 }

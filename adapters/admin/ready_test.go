@@ -21,9 +21,12 @@ var _ = Describe("A check", Label("operations"), func() {
 	It("logs only changes of its result", func(ctx SpecContext) {
 		log := gbytes.NewBuffer()
 		var failure error
-		check := Logged(Check{Name: "disk", Run: func(context.Context) error { return failure }},
+		check := Logged("disk", func(context.Context) error { return failure },
 			slog.New(slog.NewTextHandler(log, nil)))
-		ask := func() { Expect(errors.Is(check.Run(ctx), failure)).To(BeTrue()) }
+		ask := func() {
+			_, err := check.Run(ctx)
+			Expect(errors.Is(err, failure)).To(BeTrue())
+		}
 		ask()
 		failure = errors.New("full")
 		ask()

@@ -37,7 +37,7 @@ func (s *Service) openAudit(config Config) (err error) {
 	}
 	s.audit, err = audit.Open(audit.Options{Path: a.File, Arguments: a.Arguments, Logger: config.Logger})
 	if err != nil {
-		return oauth.NewMistake("audit-file", ": %w", err)
+		return mistaken("audit-file", "", err)
 	}
 	s.operations.metrics.Counter("pasteport_audit_lines_total", "Lines that were written to the audit file.",
 		func() float64 { return float64(s.audit.Written()) })

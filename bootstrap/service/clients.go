@@ -45,19 +45,7 @@ func (c Config) PinnedClients(ctx context.Context) ([]bootstrap.PinnedClient, er
 		return nil, err
 	}
 	pinned, err := probe.Pinned(ctx, c.ClientDocuments)
-	if err != nil {
-		return nil, oauth.NewMistake("client-documents", ": %w", err)
-	}
-	return pinned, nil
-}
-
-// checkClientDocuments reports mistakes in the pinned documents.
-func (c Config) checkClientDocuments() error {
-	if _, err := c.NewClientProbe(); err != nil { // the checks of the EgressSettings report it
-		return nil
-	}
-	_, err := c.PinnedClients(context.Background())
-	return err
+	return pinned, mistaken("client-documents", "", err)
 }
 
 // NewClientProbe returns a probe of clients' metadata documents. It needs only the EgressSettings.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	_ "github.com/pasteport/pasteport/adapters/persistence/mysql" // drivers for the database setting
 	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
@@ -25,13 +24,6 @@ type DatabaseConfig struct {
 	URL         string `set:"database" secret:"true" unset:"the SQLite file oauth.db in data" doc:"URL of a shared database server: postgres://user:password@host/name or mysql://user:password@host/name; for a cluster, with all hosts, separated by commas"`
 	SecretFile  string `set:"server-secret" unset:"oauth.db.secret in data" path:"file" example:"/run/secrets/pasteport" doc:"file with the server secret; the same for every replica on a database server"`
 	Connections int    `set:"database-connections" default:"16" min:"1" doc:"maximum number of connections to the database server per replica"`
-}
-
-func (c Config) checkAdvertise() error {
-	if err := peers.Check(c.Advertise); c.Advertise != "" && err != nil {
-		return oauth.NewMistake("advertise", "is %q: %w", c.Advertise, err)
-	}
-	return nil
 }
 
 // check validates the settings without opening the database.

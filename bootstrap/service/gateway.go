@@ -79,57 +79,50 @@ func (g GatewayConfig) resources(config oauth.Config) oauth.Config {
 	return config
 }
 
-// check reports every mistake at once; config already contains the resources of the gateway.
+// check reports every mistake at once; config already contains the resources of the gateway. Each
+// key may be sent only to the upstream that issued it, which only the upstreams can verify. A
+// server that needs no key accepts any, so it cannot verify.
 func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 	if len(g.Upstreams) == 0 {
 		return nil
 	}
 	config = config.WithDefaults()
-	return errors.Join(g.checkUpstreams(config), g.checkPrograms(verifier), g.checkCredential(verifier),
-		g.checkToolScopes(config))
-}
-
-func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 	var mistakes []error
+	wrong := func(setting, sentence string, values ...any) {
+		mistakes = append(mistakes, oauth.NewMistake(setting, sentence, values...))
+	}
 	var addresses []bootstrap.Upstream
 	for i, u := range g.Upstreams {
 		addresses = append(addresses, u.Upstream)
 		if u.Path == "" && i > 0 {
-			mistakes = append(mistakes, oauth.NewMistake("upstream",
-				": number %d has no path: write it as \"/path = URL\", because only the first one may have no path",
-				i+1))
+			wrong("upstream", ": number %d has no path: write it as \"/path = URL\", because only the first one may "+
+				"have no path", i+1)
 		}
 	}
 	g.HostFields = config.HostFields
-	return errors.Join(append(mistakes, g.Check(addresses...))...)
-}
-
-// checkCredential makes sure that each key is sent only to the upstream that issued it, which only
-// the upstreams can verify. A server that needs no key accepts any, so it cannot verify.
-func (g GatewayConfig) checkCredential(verifier string) error {
-	byUpstream := verifier == VerifierUpstream
-	switch {
-	case g.hasProgram():
-	case g.Credential == bootstrap.CredentialHostToken && len(g.Upstreams) > 1 && !byUpstream:
-		return oauth.NewMistake("credential", "is %q for several upstreams, but the verifier %q cannot tell which "+
-			"upstream a key belongs to: choose the verifier %q, or one gateway per upstream", g.Credential, verifier,
-			VerifierUpstream)
-	case g.Credential == bootstrap.CredentialNone && byUpstream:
-		return oauth.NewMistake("credential", "is %q, but verifier is %q, and a server that needs no key accepts any "+
-			"token: choose credential %q or %q, or verifier %q, %q or %q", g.Credential, verifier,
-			bootstrap.CredentialHostToken, bootstrap.CredentialStatic, VerifierFile, VerifierHTTP,
-			VerifierIntrospection)
+	mistakes = append(mistakes, g.Check(addresses...))
+	byUpstream, several := verifier == VerifierUpstream, len(g.Upstreams) > 1
+	if g.hasProgram() && byUpstream {
+		wrong("verifier", "is %q, but a program that is started for a key cannot tell whether the key is valid: "+
+			"choose verifier %q, %q or %q", VerifierUpstream, VerifierHTTP, VerifierIntrospection, VerifierFile)
 	}
-	return nil
-}
-
-func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
-	var mistakes []error
+	switch isHostToken := g.Credential == bootstrap.CredentialHostToken; {
+	case g.hasProgram() && isHostToken && several:
+		wrong("credential", "is %q for several upstreams, of which a program cannot tell which keys are its own: run "+
+			"one gateway per upstream", g.Credential)
+	case g.hasProgram():
+	case isHostToken && several && !byUpstream:
+		wrong("credential", "is %q for several upstreams, but the verifier %q cannot tell which upstream a key "+
+			"belongs to: choose the verifier %q, or one gateway per upstream", g.Credential, verifier, VerifierUpstream)
+	case g.Credential == bootstrap.CredentialNone && byUpstream:
+		wrong("credential", "is %q, but verifier is %q, and a server that needs no key accepts any token: choose "+
+			"credential %q or %q, or verifier %q, %q or %q", g.Credential, verifier, bootstrap.CredentialHostToken,
+			bootstrap.CredentialStatic, VerifierFile, VerifierHTTP, VerifierIntrospection)
+	}
 	for _, rule := range g.ToolScopes {
 		for _, name := range rule.Scopes {
 			if !slices.ContainsFunc(config.Scopes, func(s oauth.Scope) bool { return s.Name == name }) {
-				mistakes = append(mistakes, oauth.NewMistake("tool-scopes",
-					"has %q, which is not in scopes: add it there", name))
+				wrong("tool-scopes", "has %q, which is not in scopes: add it there", name)
 			}
 		}
 	}
@@ -216,10 +209,7 @@ type ConnectConfig struct {
 func (c ConnectConfig) open(config Config) (gateway.Reach, error) {
 	roots, err := WithAuthorities(config.RootCAs, c.CAFile)
 	reach := gateway.Reach{Proxy: c.Proxy, RootCAs: roots}
-	mistakes := []error{reach.CheckProxy("upstream-proxy")}
-	if err != nil {
-		mistakes = append(mistakes, oauth.NewMistake("upstream-ca", "cannot be read: %w", err))
-	}
+	mistakes := []error{reach.CheckProxy("upstream-proxy"), mistaken("upstream-ca", "cannot be read", err)}
 	if c.CertFile+c.KeyFile != "" {
 		files, err := certificates.OpenFiles("upstream", c.CertFile, c.KeyFile, config.Now, config.Logger)
 		if mistakes = append(mistakes, err); err == nil {

@@ -16,7 +16,7 @@ var _ = Describe("Mistakes of a service", Label("F9", "configuration"), func() {
 		names, checked := DefaultConfig().Table().Names(), 0
 		files, err := filepath.Glob("*.go")
 		Expect(err).NotTo(HaveOccurred())
-		named := regexp.MustCompile(`NewMistake\("([^"]+)"`)
+		named := regexp.MustCompile(`(?:NewMistake|mistaken|wrong)\("([^"]+)"`)
 		for _, file := range files {
 			source, err := os.ReadFile(file)
 			Expect(err).NotTo(HaveOccurred())

@@ -104,22 +104,23 @@ func (o *operations) activities(servers []oauth.ProtectedResource) (all []admin.
 
 func (o *operations) checks(s *Service) []admin.Check {
 	checks := []admin.Check{
-		{Name: "serving", Run: func(context.Context) error {
+		{Name: "serving", Run: func(context.Context) (none admin.Description, err error) {
 			if o.draining.Load() {
-				return errors.New("the service is shutting down")
+				err = errors.New("the service is shutting down")
 			}
-			return nil
+			return none, err
 		}},
-		admin.Logged(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
-		{Name: admin.ProxiesCheck, Run: func(context.Context) error { return nil }, Describe: o.proxies},
+		admin.Logged("oauth database", s.store.Ping, s.logger),
+		{Name: admin.ProxiesCheck, Run: o.proxies},
 	}
 	if s.audit != nil {
-		ready := func(context.Context) error { return s.audit.Ready() }
-		checks = append(checks, admin.Check{Name: "audit file", Run: ready})
+		checks = append(checks, admin.Check{Name: "audit file", Run: func(context.Context) (admin.Description, error) {
+			return admin.Description{}, s.audit.Ready()
+		}})
 	}
 	checks = append(checks, s.upstreams.Checks()...)
 	if s.Site != nil {
-		checks = append(checks, admin.Logged(admin.Check{Name: "demo site", Run: s.Site.Ping}, s.logger))
+		checks = append(checks, admin.Logged("demo site", s.Site.Ping, s.logger))
 	}
 	return checks
 }
@@ -132,12 +133,12 @@ func (o *operations) noteProxy(peer netip.Addr) {
 	}
 }
 
-func (o *operations) proxies() (d admin.Description) {
+func (o *operations) proxies(context.Context) (d admin.Description, err error) {
 	if peer := o.unlisted.Load(); peer != nil {
 		d.Detail = "requests from " + peer.String() + " have named a client, but trusted-proxies does not list it"
 		d.Remedy = "If a proxy of yours is there, set trusted-proxies: " + peer.String()
 	}
-	return d
+	return d, nil
 }
 
 // serve serves the admin listener until stop is called.

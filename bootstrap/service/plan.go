@@ -2,12 +2,12 @@ package service
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,6 +18,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
+	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/settings"
@@ -58,7 +59,13 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 		c.RecheckEvery = recheckEvery
 	}
 	c.Logger = c.NewLogger(log)
-	mistakes := []error{err, c.unused(table), checkAddress("addr", c.Addr, DefaultAddr), c.checkDemoToken()}
+	mistakes := []error{err, c.unused(table), checkAddress("addr", c.Addr, DefaultAddr)}
+	if err := demosite.CheckToken(c.EditorToken); err != nil {
+		mistakes = append(mistakes, mistaken("demo-token", "is invalid", err))
+	} else {
+		field := verifierField{"demo-token", c.EditorToken != "", false, VerifierSite}
+		mistakes = append(mistakes, field.check(c.verifier()))
+	}
 	if c.AdminAddr != "" && c.AdminAddr != AdminOff {
 		mistakes = append(mistakes, checkAddress("admin-addr", c.AdminAddr, DefaultAdminAddr+", or "+AdminOff))
 	}
@@ -101,9 +108,8 @@ func (c Config) Plan() (*Plan, error) {
 	mistakes := make([]error, 5)
 	if c.LogoFile != "" {
 		var err error
-		if p.Appearance.Logo, err = settings.ReadFile(c.LogoFile, logoLimit); err != nil {
-			mistakes[0] = oauth.NewMistake("logo", "cannot be read: %w", err)
-		}
+		p.Appearance.Logo, err = settings.ReadFile(c.LogoFile, logoLimit)
+		mistakes[0] = mistaken("logo", "cannot be read", err)
 	}
 	p.tls, mistakes[1] = c.TLS.open(c)
 	if c.Gateway.hasURL() {
@@ -134,11 +140,35 @@ func (p *Plan) check() error {
 	if p.IsAlone() {
 		nameServers(wrong)
 	}
-	return errors.Join(noIssuer, wrongServers, wrong,
-		bootstrap.Appearance(p.Appearance).Check(), p.Gateway.check(config, p.verifier()),
-		checkProxies(p.TrustedProxies), p.checkRequests(),
-		p.Database.check(), p.checkAdvertise(), cimd.Options(p.Metadata).Check(), p.checkClientDocuments(),
-		p.checkSelfRegistration(), p.checkWellKnownFiles(), p.Audit.check(p.LogLevel))
+	mistakes := []error{noIssuer, wrongServers, wrong, bootstrap.Appearance(p.Appearance).Check(),
+		p.Gateway.check(config, p.verifier()), p.checkRequests(), p.Database.check(), cimd.Options(p.Metadata).Check(),
+		p.checkSelfRegistration(), p.Audit.check(p.LogLevel)}
+	for _, network := range p.TrustedProxies { // in one that covers every address, a client could claim any address
+		if network.Bits() == 0 {
+			mistakes = append(mistakes, oauth.NewMistake("trusted-proxies", "has %s, which covers every address: name "+
+				"the networks of your own proxies", network))
+		}
+	}
+	if err := peers.Check(p.Advertise); p.Advertise != "" && err != nil {
+		mistakes = append(mistakes, oauth.NewMistake("advertise", "is %q: %w", p.Advertise, err))
+	}
+	if _, err := p.NewClientProbe(); err == nil { // else the other checks have reported it
+		_, err = p.PinnedClients(context.Background())
+		mistakes = append(mistakes, err)
+	}
+	if p.WellKnownFiles != "" {
+		err := oauthhttp.CheckWellKnownFiles(p.WellKnownFiles)
+		mistakes = append(mistakes, mistaken("well-known-files", "cannot be served", err))
+	}
+	return errors.Join(mistakes...)
+}
+
+// mistaken reports an error about the value of a setting, nil for none, after a verb or "".
+func mistaken(setting, verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return oauth.NewMistake(setting, verb+": %w", err)
 }
 
 // oauth returns the config of the OAuth server, and the mistakes in the secrets of MCP servers
@@ -172,13 +202,6 @@ func checkAddress(name, address, example string) error {
 			example)
 	}
 	return nil
-}
-
-func (c Config) checkDemoToken() error {
-	if err := demosite.CheckToken(c.EditorToken); err != nil {
-		return oauth.NewMistake("demo-token", "is invalid: %w", err)
-	}
-	return verifierField{"demo-token", c.EditorToken != "", false, VerifierSite}.check(c.verifier())
 }
 
 // LocalIssuer returns the issuer of a service that only this computer can reach, with the port of
@@ -248,13 +271,6 @@ func (c Config) siteName() string {
 	return c.Appearance.Name
 }
 
-func (c Config) checkWellKnownFiles() error {
-	if err := oauthhttp.CheckWellKnownFiles(c.WellKnownFiles); c.WellKnownFiles != "" && err != nil {
-		return oauth.NewMistake("well-known-files", "cannot be served: %w", err)
-	}
-	return nil
-}
-
 // checkSelfRegistration refuses settings under which clients register themselves and cannot
 // connect, or are allowed and cannot register.
 func (c Config) checkSelfRegistration() error {
@@ -290,16 +306,4 @@ func (c Config) checkRequests() error {
 			"is set, but a server with a public issuer accepts every Host: leave it out"))
 	}
 	return err
-}
-
-// checkProxies refuses a network that covers every address, because then every client could claim
-// any address.
-func checkProxies(proxies []netip.Prefix) error {
-	for _, network := range proxies {
-		if network.Bits() == 0 {
-			return oauth.NewMistake("trusted-proxies", "has %s, which covers every address: name the networks of your "+
-				"own proxies", network)
-		}
-	}
-	return nil
 }

@@ -59,14 +59,14 @@ func (u Upstream) MarshalYAML() (any, error) {
 
 // watch returns the checks of the upstreams, whose servers and resources are in the same order.
 func (c Config) watch(servers []*bootstrap.MCPServer, resources []oauth.ProtectedResource) *upstreams.Watch {
-	var all []upstreams.Upstream
+	var all []*upstreams.Upstream
 	named := map[string]int{}
 	for _, to := range c.Gateway.Upstreams {
 		named[to.name()]++
 	}
 	for i, to := range c.Gateway.Upstreams {
 		address, _, _ := strings.Cut(to.URL, "?") // the query may have a key
-		u := upstreams.Upstream{
+		u := &upstreams.Upstream{
 			Name:     to.name(),
 			Address:  cmp.Or(address, to.name()),
 			Resource: resources[i].Resource.String(),
@@ -181,22 +181,4 @@ func (g GatewayConfig) hasProgram() bool {
 // hasURL reports whether an upstream is not a program.
 func (g GatewayConfig) hasURL() bool {
 	return slices.ContainsFunc(g.Upstreams, func(u Upstream) bool { return !u.IsProgram() })
-}
-
-// checkPrograms reports mistakes of a gateway with a program.
-func (g GatewayConfig) checkPrograms(verifier string) error {
-	if !g.hasProgram() {
-		return nil
-	}
-	var mistakes []error
-	if verifier == VerifierUpstream {
-		mistakes = append(mistakes, oauth.NewMistake("verifier", "is %q, but a program that is started for a key "+
-			"cannot tell whether the key is valid: choose verifier %q, %q or %q", VerifierUpstream, VerifierHTTP,
-			VerifierIntrospection, VerifierFile))
-	}
-	if g.Credential == bootstrap.CredentialHostToken && len(g.Upstreams) > 1 {
-		mistakes = append(mistakes, oauth.NewMistake("credential", "is %q for several upstreams, of which a "+
-			"program cannot tell which keys are its own: run one gateway per upstream", g.Credential))
-	}
-	return errors.Join(mistakes...)
 }

@@ -43,8 +43,9 @@ type verifierField struct {
 	of            string
 }
 
-// check reports every mistake in the fields of a verifier, each with the remedy.
-func (v Verification) check(chosen string, c Config) error {
+// checkVerification reports every mistake in the fields of a verifier, each with the remedy.
+func (c Config) checkVerification() error {
+	v, chosen := c.Verification, c.verifier()
 	switch {
 	case !slices.Contains(verifiers, chosen):
 		return oauth.NewMistake("verifier", "is %q: choose one of %s", chosen, strings.Join(verifiers, ", "))
@@ -95,21 +96,31 @@ func (c Config) verifiers(reach gateway.Reach) (all []oauth.BearerVerifier, err 
 	v, transport := c.Verification, remote.Transport{Options: gateway.Reach{RootCAs: c.RootCAs}, Logger: c.Logger}
 	switch c.verifier() {
 	case VerifierUpstream:
-		all = c.upstreamVerifiers(reach)
+		config, to := c.authorization().WithDefaults(), c.Gateway.GatewayConfig
+		to.Reach, to.HostFields, to.Now, to.Logger = reach, config.HostFields, c.Now, c.Logger
+		var scopes []string
+		for _, scope := range config.Scopes {
+			scopes = append(scopes, scope.Name)
+		}
+		for _, u := range c.Gateway.Upstreams {
+			all = append(all, check.NewVerifier(u.URL, to, scopes)) // GatewayConfig.check reports mistakes
+		}
 	case VerifierFile:
 		if v.TokenFile == "" {
 			break
 		}
 		file, wrong := tokenfile.Open(v.TokenFile, c.Logger)
-		if wrong != nil {
-			err = oauth.NewMistake("token-file", ": %w", wrong)
-		}
+		err = mistaken("token-file", "", wrong)
 		all = append(all, file)
 	case VerifierHTTP:
-		err = checkURL("verify-url", v.VerifyURL, transport)
+		if v.VerifyURL != "" { // else checkVerification reports it
+			err = mistaken("verify-url", "", transport.CheckURL(v.VerifyURL))
+		}
 		all = append(all, remote.NewEndpoint(v.VerifyURL, transport))
 	case VerifierIntrospection:
-		err = checkURL("introspection-url", v.IntrospectionURL, transport)
+		if v.IntrospectionURL != "" {
+			err = mistaken("introspection-url", "", transport.CheckURL(v.IntrospectionURL))
+		}
 		all = append(all, remote.NewIntrospection(remote.IntrospectionOptions{
 			Transport:    transport,
 			URL:          v.IntrospectionURL,
@@ -119,30 +130,5 @@ func (c Config) verifiers(reach gateway.Reach) (all []oauth.BearerVerifier, err 
 			Secret:       v.IntrospectionClientSecret,
 		}))
 	}
-	return all, errors.Join(v.check(c.verifier(), c), err)
-}
-
-func checkURL(name, address string, transport remote.Transport) error {
-	if address == "" { // Verification.check reports it
-		return nil
-	}
-	if err := transport.CheckURL(address); err != nil {
-		return oauth.NewMistake(name, ": %w", err)
-	}
-	return nil
-}
-
-// upstreamVerifiers returns a verifier for each upstream. GatewayConfig.check reports the mistakes
-// in their options.
-func (c Config) upstreamVerifiers(reach gateway.Reach) (all []oauth.BearerVerifier) {
-	config, to := c.authorization().WithDefaults(), c.Gateway.GatewayConfig
-	to.Reach, to.HostFields, to.Now, to.Logger = reach, config.HostFields, c.Now, c.Logger
-	var scopes []string
-	for _, scope := range config.Scopes {
-		scopes = append(scopes, scope.Name)
-	}
-	for _, u := range c.Gateway.Upstreams {
-		all = append(all, check.NewVerifier(u.URL, to, scopes))
-	}
-	return all
+	return all, errors.Join(c.checkVerification(), err)
 }

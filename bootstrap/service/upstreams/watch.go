@@ -32,7 +32,7 @@ const (
 
 // Watch checks upstreams until it is closed.
 type Watch struct {
-	all    []*watched
+	all    []*Upstream
 	logger *slog.Logger
 
 	running context.Context // of the background work
@@ -40,20 +40,10 @@ type Watch struct {
 	work    sync.WaitGroup
 }
 
-// watched is an upstream with at most one check at a time, so that each change is logged once.
-type watched struct {
-	Upstream
-	checking sync.Mutex
-	last     bootstrap.UpstreamState // of the last check, as it was logged
-}
-
 // New returns a watch of the upstreams.
-func New(all []Upstream, logger *slog.Logger) *Watch {
-	w := &Watch{logger: logger}
+func New(all []*Upstream, logger *slog.Logger) *Watch {
+	w := &Watch{all: all, logger: logger}
 	w.running, w.cancel = context.WithCancel(context.Background())
-	for _, u := range all {
-		w.all = append(w.all, &watched{Upstream: u, last: u.Gateway.UpstreamState()})
-	}
 	return w
 }
 
@@ -74,7 +64,7 @@ func (w *Watch) Start(report func([]Status)) {
 }
 
 // follow calls checked after the first check.
-func (w *Watch) follow(u *watched, checked func()) {
+func (w *Watch) follow(u *Upstream, checked func()) {
 	found := w.check(w.running, u)
 	checked()
 	var asked time.Time // when a failed call asked for a check last
@@ -89,22 +79,14 @@ func (w *Watch) follow(u *watched, checked func()) {
 			return
 		case <-time.After(pause + rand.N(pause/10)): //nolint:gosec // no secret
 		case <-failed:
-			if !w.sleep(shortestInterval - time.Since(asked)) {
+			select {
+			case <-w.running.Done():
 				return
+			case <-time.After(shortestInterval - time.Since(asked)):
 			}
 			asked = time.Now()
 		}
 		found = w.check(w.running, u)
-	}
-}
-
-// sleep reports whether the watch is still running.
-func (w *Watch) sleep(pause time.Duration) bool {
-	select {
-	case <-w.running.Done():
-		return false
-	case <-time.After(pause):
-		return true
 	}
 }
 
@@ -127,7 +109,7 @@ func (w *Watch) Check(ctx context.Context) []Status {
 }
 
 // check logs only a change of the state or its detail, and an outage once.
-func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
+func (w *Watch) check(ctx context.Context, u *Upstream) bootstrap.UpstreamState {
 	u.checking.Lock()
 	defer u.checking.Unlock()
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -150,7 +132,7 @@ func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
 func (w *Watch) Statuses() []Status {
 	statuses := make([]Status, len(w.all))
 	for i, u := range w.all {
-		statuses[i] = u.Status()
+		statuses[i] = u.status()
 	}
 	return statuses
 }
@@ -167,47 +149,40 @@ type Upstream struct {
 	Address  string // for the operator on this computer, without its query
 	Resource string // the URL that clients call
 	Gateway  *bootstrap.MCPServer
+
+	checking sync.Mutex              // one check at a time, so that each change is logged once
+	last     bootstrap.UpstreamState // of the last check, as it was logged
 }
 
 // Status is the state of an upstream.
 type Status struct {
-	Upstream
-	State bootstrap.UpstreamState
-	Calls error // why it gets no calls; nil while it does
+	*Upstream
+	State   bootstrap.UpstreamState // of the last check
+	Problem error                   // that the check or calls have shown; nil for an upstream that works
+	brief   string                  // the problem for readers on other computers: a cause can have an internal address
 }
 
-// Status returns the state of the last check, and whether the upstream gets calls.
-func (u Upstream) Status() Status {
-	return Status{u, u.Gateway.UpstreamState(), u.Gateway.Health()}
-}
-
-// Err returns the causes of a problem that a check or calls have shown; nil for an upstream that
-// works.
-func (s Status) Err() error {
-	if causes := s.causes(s.State.Cause, s.Calls); causes != "" {
-		return errors.New(causes)
-	}
-	return nil
-}
-
-func (s Status) causes(ofCheck string, ofCalls error) string {
-	var causes []string
+func (u *Upstream) status() Status {
+	s := Status{Upstream: u, State: u.Gateway.UpstreamState()}
+	var causes, brief []string
 	if s.State.IsProblem() {
-		causes = append(causes, ofCheck)
+		causes, brief = append(causes, s.State.Cause), append(brief, string(s.State.State))
 	}
-	if s.Calls != nil {
-		causes = append(causes, ofCalls.Error())
+	if calls := u.Gateway.Health(); calls != nil {
+		causes, brief = append(causes, calls.Error()), append(brief, "calls fail")
 	}
-	return strings.Join(causes, "; ")
+	if s.brief = strings.Join(brief, "; "); len(causes) > 0 {
+		s.Problem = errors.New(strings.Join(causes, "; "))
+	}
+	return s
 }
 
-// describe adds a Brief for readers on other computers: a cause can have an internal address.
 func (s Status) describe() admin.Description {
 	return admin.Description{
 		State:  string(s.State.State),
 		Detail: s.State.Cause,
 		Remedy: s.State.Remedy,
-		Brief:  s.causes(string(s.State.State), errors.New("calls fail")),
+		Brief:  s.brief,
 	}
 }
 
@@ -217,10 +192,10 @@ func (w *Watch) Checks() (checks []admin.Check) {
 		checks = append(checks, admin.Check{
 			Name:      admin.UpstreamCheckPrefix + u.Resource,
 			Tolerated: true,
-			Run: func(context.Context) error {
-				return u.Status().Err()
+			Run: func(context.Context) (admin.Description, error) {
+				s := u.status()
+				return s.describe(), s.Problem
 			},
-			Describe: func() admin.Description { return u.Status().describe() },
 		})
 	}
 	return checks
@@ -232,7 +207,7 @@ func (w *Watch) Results() (results []admin.Upstream) {
 		results = append(results, admin.Upstream{
 			Name:        s.Address,
 			Resource:    s.Resource,
-			Problem:     s.Err(),
+			Problem:     s.Problem,
 			Description: s.describe(),
 		})
 	}
@@ -244,7 +219,7 @@ func (w *Watch) Gauges() (gauges []telemetry.UpstreamGauge) {
 	for _, s := range w.Statuses() {
 		if s.State != bootstrap.UpstreamUnknown {
 			gauges = append(gauges,
-				telemetry.UpstreamGauge{Resource: s.Resource, State: string(s.State.State), Up: s.Err() == nil})
+				telemetry.UpstreamGauge{Resource: s.Resource, State: string(s.State.State), Up: s.Problem == nil})
 		}
 	}
 	return gauges
