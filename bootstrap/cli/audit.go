@@ -35,44 +35,38 @@ func newAuditList(out io.Writer) *cobra.Command {
 			"  pasteport audit list --subject ada --client claude.ai calls.jsonl.1 calls.jsonl",
 		Args: needsAuditFiles,
 		RunE: func(_ *cobra.Command, names []string) error {
-			return listAudit(out, names, func(call listedCall) bool {
-				id, _ := url.Parse(call.Client)
-				isOf := strings.EqualFold(client, call.App) || client == call.Client ||
-					id != nil && strings.EqualFold(client, id.Host)
-				return call.Event == "" && (subject == "" || subject == call.Subject) && (client == "" || isOf) &&
-					(since == 0 || time.Since(call.Time) <= since)
-			})
+			table := term.NewTable(out, "TIME", "SUBJECT", "ACCOUNT", "APP", "CALL", "OUTCOME", "MS")
+			for _, name := range names {
+				file, err := os.Open(name)
+				if err != nil {
+					return fmt.Errorf("opening an audit file: %w", err)
+				}
+				defer file.Close()
+				for lines := json.NewDecoder(file); ; {
+					var call listedCall
+					if err := lines.Decode(&call); errors.Is(err, io.EOF) {
+						break
+					} else if err != nil {
+						return errors.Join(table.Flush(), fmt.Errorf("reading a call in %s: %w", name, err))
+					}
+					id, _ := url.Parse(call.Client)
+					isOf := strings.EqualFold(client, call.App) || client == call.Client ||
+						id != nil && strings.EqualFold(client, id.Host)
+					if call.Event == "" && (subject == "" || subject == call.Subject) && (client == "" || isOf) &&
+						(since == 0 || time.Since(call.Time) <= since) {
+						table.Row(term.Time(call.Time), column(call.Subject), column(call.Account),
+							column(cmp.Or(call.App, call.Client)), column(cmp.Or(call.Name, call.Method)), call.Outcome,
+							fmt.Sprintf("%.0f", call.Duration))
+					}
+				}
+			}
+			return table.Flush()
 		},
 	}
 	list.Flags().StringVar(&subject, "subject", "", "only calls of this person")
 	list.Flags().StringVar(&client, "client", "", "only calls of the app with this name, ID or host of the ID")
 	list.Flags().DurationVar(&since, "since", 0, "only calls of this time until now, such as 24h")
 	return list
-}
-
-func listAudit(out io.Writer, names []string, chosen func(listedCall) bool) error {
-	table := term.NewTable(out, "TIME", "SUBJECT", "ACCOUNT", "APP", "CALL", "OUTCOME", "MS")
-	for _, name := range names {
-		file, err := os.Open(name)
-		if err != nil {
-			return fmt.Errorf("opening an audit file: %w", err)
-		}
-		defer file.Close()
-		for lines := json.NewDecoder(file); ; {
-			var call listedCall
-			if err := lines.Decode(&call); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return errors.Join(table.Flush(), fmt.Errorf("reading a call in %s: %w", name, err))
-			}
-			if chosen(call) {
-				table.Row(term.Time(call.Time), column(call.Subject), column(call.Account),
-					column(cmp.Or(call.App, call.Client)), column(cmp.Or(call.Name, call.Method)), call.Outcome,
-					fmt.Sprintf("%.0f", call.Duration))
-			}
-		}
-	}
-	return table.Flush()
 }
 
 func needsAuditFiles(command *cobra.Command, args []string) error {

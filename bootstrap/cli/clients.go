@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -203,37 +202,33 @@ func newClientsKnown(out io.Writer) *cobra.Command {
 			if err != nil {
 				return settings.Explain(err)
 			}
-			return printKnown(cmd.Context(), out, config, probe)
+			documents, failed := make([]string, len(knownClients)), make([]bool, len(knownClients))
+			var fetches sync.WaitGroup
+			for i, client := range knownClients {
+				if client.document == "" {
+					documents[i] = "registers itself"
+					continue
+				}
+				fetches.Go(func() {
+					answer, err := probe.Fetch(cmd.Context(), client.document)
+					documents[i], failed[i] = fetchResult(answer, err), err != nil
+				})
+			}
+			fetches.Wait()
+			table := term.NewTable(out, "CLIENT", "ADMITTED", "DOCUMENT")
+			for i, client := range knownClients {
+				table.Row(client.name, client.admittedBy(config), documents[i])
+			}
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			if slices.Contains(failed, true) {
+				return errors.New("some documents cannot be fetched from this computer: pin them with " +
+					"client-documents, or fetch them through metadata-proxy")
+			}
+			return nil
 		},
 	}, append([]string{"self-registration", "allow-clients"}, service.EgressSettings...)...)
-}
-
-func printKnown(ctx context.Context, out io.Writer, config *service.Config, probe *bootstrap.ClientProbe) error {
-	documents, failed := make([]string, len(knownClients)), make([]bool, len(knownClients))
-	var fetches sync.WaitGroup
-	for i, client := range knownClients {
-		if client.document == "" {
-			documents[i] = "registers itself"
-			continue
-		}
-		fetches.Go(func() {
-			answer, err := probe.Fetch(ctx, client.document)
-			documents[i], failed[i] = fetchResult(answer, err), err != nil
-		})
-	}
-	fetches.Wait()
-	table := term.NewTable(out, "CLIENT", "ADMITTED", "DOCUMENT")
-	for i, client := range knownClients {
-		table.Row(client.name, client.admittedBy(config), documents[i])
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if slices.Contains(failed, true) {
-		return errors.New("some documents cannot be fetched from this computer: pin them with client-documents, or " +
-			"fetch them through metadata-proxy")
-	}
-	return nil
 }
 
 func fetchResult(answer bootstrap.ClientAnswer, err error) string {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -70,7 +69,26 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 				return term.Usagef("--forget-old is %s: write an age such as 4320h", age)
 			}
 			return config.StoreLocation().UseExisting(func(store *persistence.Store) error {
-				return rotateKeys(cmd.Context(), store, age, out)
+				before, err := store.KeptSecrets()
+				if lost := errors.Is(err, fs.ErrNotExist) && age == 0; err != nil && !lost {
+					return err
+				}
+				now := time.Now()
+				if err := store.ReplaceSecret(cmd.Context(), now, now.Add(-age)); err != nil {
+					return err
+				}
+				kept, err := store.KeptSecrets()
+				if err != nil {
+					return err
+				}
+				next := "next: back up oauth.db.secret again, together with oauth.db\n"
+				if age < oauth.MaxGrantTTL && len(kept) <= len(before) {
+					next += "next: apps that connected under a forgotten secret have to connect again; \"pasteport " +
+						"grants end --all\" removes their connections from the lists\n"
+				}
+				_, err = fmt.Fprintf(out, "A new server secret is in use. Earlier secrets that can still be read: "+
+					"%d.\n%s", len(kept)-1, next)
+				return err
 			})
 		},
 	}
@@ -79,27 +97,4 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 		"forget secrets that were replaced this long ago; without an age, all old ones")
 	rotate.Flags().Lookup("forget-old").NoOptDefVal = "0s"
 	return rotate
-}
-
-func rotateKeys(ctx context.Context, store *persistence.Store, age time.Duration, out io.Writer) error {
-	before, err := store.KeptSecrets()
-	if lost := errors.Is(err, fs.ErrNotExist) && age == 0; err != nil && !lost {
-		return err
-	}
-	now := time.Now()
-	if err := store.ReplaceSecret(ctx, now, now.Add(-age)); err != nil {
-		return err
-	}
-	kept, err := store.KeptSecrets()
-	if err != nil {
-		return err
-	}
-	next := "next: back up oauth.db.secret again, together with oauth.db\n"
-	if age < oauth.MaxGrantTTL && len(kept) <= len(before) {
-		next += "next: apps that connected under a forgotten secret have to connect again; \"pasteport grants end " +
-			"--all\" removes their connections from the lists\n"
-	}
-	_, err = fmt.Fprintf(out, "A new server secret is in use. Earlier secrets that can still be read: %d.\n%s",
-		len(kept)-1, next)
-	return err
 }

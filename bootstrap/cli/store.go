@@ -64,7 +64,24 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 			if err := store.Close(); err != nil {
 				return err
 			}
-			return report(out, checks, asJSON)
+			failed := 0
+			for _, check := range checks {
+				status, line := "ok", check.Found
+				if check.Problem != "" {
+					failed++
+					status, line = term.New(out).Red("FAILED"), check.Problem
+				}
+				if !asJSON {
+					_, _ = fmt.Fprintf(out, "%-6s  %-17s  %s\n", status, check.Name, line)
+				}
+			}
+			if asJSON {
+				err = term.PrintJSON(out, checks)
+			}
+			if err == nil && failed > 0 {
+				err = fmt.Errorf("%d of %d checks failed", failed, len(checks))
+			}
+			return err
 		},
 	}
 	config.Table().Flags(command, service.StoreSettings...)
@@ -94,30 +111,6 @@ func newStoreBackup(out io.Writer) *cobra.Command {
 			return err
 		},
 	}, service.StoreSettings...)
-}
-
-// report prints the checks and fails when one of them has a problem.
-func report(out io.Writer, checks []persistence.Check, asJSON bool) error {
-	if asJSON {
-		if err := term.PrintJSON(out, checks); err != nil {
-			return err
-		}
-	}
-	failed := 0
-	for _, check := range checks {
-		status, line := "ok", check.Found
-		if check.Problem != "" {
-			failed++
-			status, line = term.New(out).Red("FAILED"), check.Problem
-		}
-		if !asJSON {
-			_, _ = fmt.Fprintf(out, "%-6s  %-17s  %s\n", status, check.Name, line)
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
-	}
-	return nil
 }
 
 func newStoreCopy(out io.Writer) *cobra.Command {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,12 +86,7 @@ func newTrace(out io.Writer) *cobra.Command {
 			id := append(args, "")[0]
 			if follow {
 				return r.config.StoreLocation().UseExisting(func(log *persistence.Store) error {
-					return (&follower{
-						reader: &r,
-						log:    log,
-						id:     id,
-						out:    term.New(out),
-					}).run(cmd.Context())
+					return r.follow(cmd.Context(), log, id, term.New(out))
 				})
 			}
 			all, err := r.read(cmd.Context(), r.doctor || id != "")
@@ -194,8 +190,8 @@ func (r *traceReader) find(all []diagnosis.Attempt, id string) (diagnosis.Attemp
 }
 
 func printAttempt(t term.Terminal, a diagnosis.Attempt) {
-	t.Printf("%s  %s\nclient   %s\nnetwork  %s\nagent    %s\n\n", a.ID, a.State, term.OrDash(a.Client),
-		term.OrDash(a.Address), term.OrDash(a.Agent))
+	t.Printf("%s  %s\nclient   %s\nnetwork  %s\nagent    %s\n\n", a.ID, a.State, cmp.Or(a.Client, "-"),
+		cmp.Or(a.Address, "-"), cmp.Or(a.Agent, "-"))
 	for i, step := range a.Steps {
 		t.Printf("%3d  %s  %s\n", i+1, term.Time(step.At), lineOf(t, step))
 	}
@@ -226,96 +222,69 @@ const (
 	overlap      = time.Minute // of two queries, because processes write their steps late
 )
 
-// follower prints the new steps of the trace.
-type follower struct {
-	reader *traceReader
-	log    attempt.Log
-	id     string // of the attempt to follow; "" for all
-	out    term.Terminal
-
-	newest time.Time                 // step
-	seen   map[string][]attempt.Step // by attempt
-	hidden int                       // steps of doctor
-}
-
-// run prints new steps until ctx ends, after those that the attempt to follow has already.
-func (f *follower) run(ctx context.Context) error {
-	all, err := diagnosis.Read(ctx, f.log, time.Now())
+// follow prints new steps until ctx ends; with an id, all steps of that attempt.
+func (r *traceReader) follow(ctx context.Context, log attempt.Log, id string, out term.Terminal) error {
+	all, err := diagnosis.Read(ctx, log, time.Now())
 	if err != nil {
 		return err
 	}
-	f.seen = map[string][]attempt.Step{}
-	if f.id != "" {
-		followed, err := f.reader.find(all, f.id)
+	seen, newest, hidden := map[string][]attempt.Step{}, time.Time{}, 0
+	if id != "" {
+		followed, err := r.find(all, id)
 		if err != nil {
 			return err
 		}
-		f.id, all = followed.ID, nil
+		id, all = followed.ID, nil
 	}
 	for _, a := range all {
-		f.seen[a.ID], f.newest = a.Steps, all[0].At
+		seen[a.ID], newest = a.Steps, all[0].At
 	}
-	if !f.reader.asJSON {
-		f.out.Printf("following new steps; press Ctrl-C to stop\n")
+	if !r.asJSON {
+		out.Printf("following new steps; press Ctrl-C to stop\n")
 	}
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for ctx.Err() == nil {
-		if err := f.printNew(ctx); err != nil && ctx.Err() == nil {
+		changed, err := log.Attempts(ctx, newest.Add(-overlap))
+		if err != nil && ctx.Err() == nil {
 			return err
+		}
+		for _, a := range slices.Backward(changed) {
+			before := seen[a.ID]
+			seen[a.ID], newest = a.Steps, a.At
+			for _, step := range a.Steps {
+				switch {
+				case slices.Contains(before, step) || id != "" && a.ID != id:
+				case r.asJSON:
+					if err := printJSONLine(out.Out, a.ID, step); err != nil {
+						return err
+					}
+				case id == "" && !r.doctor && attempt.IsDoctor(a.Agent):
+					if hidden++; hidden == 1 {
+						out.Printf("steps of doctor are hidden: --doctor shows them\n")
+					}
+				default:
+					out.Printf("%s  %-8s  %s\n", term.Time(step.At), oauth.ShortID(a.ID), lineOf(out, step))
+				}
+			}
 		}
 		select {
 		case <-ctx.Done():
 		case <-poll.C:
 		}
 	}
-	if f.hidden > 0 {
-		f.out.Printf("hidden: %s of doctor\n", term.Count(f.hidden, "step"))
+	if hidden > 0 {
+		out.Printf("hidden: %s of doctor\n", term.Count(hidden, "step"))
 	}
 	return nil
 }
 
-func (f *follower) printNew(ctx context.Context) error {
-	changed, err := f.log.Attempts(ctx, f.newest.Add(-overlap))
-	if err != nil {
-		return err
-	}
-	for _, a := range slices.Backward(changed) {
-		before := f.seen[a.ID]
-		f.seen[a.ID], f.newest = a.Steps, a.At
-		for _, step := range a.Steps {
-			if slices.Contains(before, step) || f.id != "" && a.ID != f.id || f.hides(a) {
-				continue
-			}
-			if err := f.print(a.ID, step); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// hides counts a step of doctor that is not printed.
-func (f *follower) hides(a attempt.Attempt) bool {
-	if f.id != "" || f.reader.doctor || f.reader.asJSON || !attempt.IsDoctor(a.Agent) {
-		return false
-	}
-	if f.hidden++; f.hidden == 1 {
-		f.out.Printf("steps of doctor are hidden: --doctor shows them\n")
-	}
-	return true
-}
-
-func (f *follower) print(id string, step attempt.Step) error {
-	if !f.reader.asJSON {
-		f.out.Printf("%s  %-8s  %s\n", term.Time(step.At), oauth.ShortID(id), lineOf(f.out, step))
-		return nil
-	}
+func printJSONLine(out io.Writer, id string, step attempt.Step) error {
 	line := struct {
 		Attempt string `json:"attempt"`
 		attempt.Step
 	}{id, step}
-	if err := json.NewEncoder(f.out.Out).Encode(line); err != nil {
+	if err := json.NewEncoder(out).Encode(line); err != nil {
 		return fmt.Errorf("printing a step: %w", err)
 	}
 	return nil

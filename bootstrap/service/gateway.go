@@ -149,7 +149,15 @@ type PolicyConfig struct {
 }
 
 // options returns the options for the rules, and every mistake with the number of its rule.
-func (p PolicyConfig) options(scopes []oauth.Scope, roles bool) (options []bootstrap.MCPOption, _ error) {
+func (p PolicyConfig) options(scopes oauth.ScopeCatalogue, roles bool) (options []bootstrap.MCPOption, _ error) {
+	containing := func(name string) (found []string) { // the scope itself and those that imply it
+		for _, scope := range scopes.Known().Values() {
+			if scopes.Expand(oauth.NewScopes(scope)).Has(name) {
+				found = append(found, scope)
+			}
+		}
+		return found
+	}
 	var mistakes []error
 	for _, list := range []struct {
 		name  string
@@ -164,7 +172,7 @@ func (p PolicyConfig) options(scopes []oauth.Scope, roles bool) (options []boots
 		rules, wrong := access.Parse(list.lines, access.Vocabulary{
 			Fold:   list.fold,
 			Roles:  roles,
-			Scopes: func(name string) []string { return containing(scopes, name) },
+			Scopes: containing,
 		})
 		for _, mistake := range wrong {
 			mistakes = append(mistakes, oauth.NewMistake(list.name, ": %w", mistake))
@@ -174,24 +182,6 @@ func (p PolicyConfig) options(scopes []oauth.Scope, roles bool) (options []boots
 		}
 	}
 	return options, errors.Join(mistakes...)
-}
-
-// containing returns the scopes that contain a scope: itself and those that imply it, also
-// indirectly. It returns none for an unknown scope.
-func containing(scopes []oauth.Scope, name string) (found []string) {
-	for _, scope := range scopes {
-		if scope.Name == name {
-			found = []string{name}
-		}
-	}
-	for i := 0; i < len(found); i++ {
-		for _, scope := range scopes {
-			if slices.Contains(scope.Implies, found[i]) && !slices.Contains(found, scope.Name) {
-				found = append(found, scope.Name)
-			}
-		}
-	}
-	return found
 }
 
 const maxAuthorities = 1 << 20 // bytes

@@ -117,7 +117,7 @@ func (c Config) Plan() (*Plan, error) {
 	}
 	p.verifiers, mistakes[3] = c.verifiers(p.reach)
 	if c.IsGateway() {
-		scopes := c.authorization().WithDefaults().Scopes
+		scopes := c.authorization().ProtectedResources()[0].Scopes
 		p.policy, mistakes[4] = c.Gateway.Policy.options(scopes, c.verifier() != VerifierUpstream)
 	}
 	complete := *p

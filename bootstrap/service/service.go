@@ -5,6 +5,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,7 +17,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofrs/flock"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
@@ -46,11 +46,11 @@ type Service struct {
 	checked    func([]UpstreamStatus)
 	logger     *slog.Logger
 	store      *persistence.Store
-	lock       *flock.Flock // of the data folder; nil on a database server
-	audit      *audit.File  // nil without an audit file
-	tls        *tls.Config  // nil without TLS
+	audit      *audit.File // nil without an audit file
+	tls        *tls.Config // nil without TLS
 	operations *operations
 	bounds     httpserver.Bounds
+	close      []func() error // what is open, in the order in which it was opened
 }
 
 // Open plans a service and opens it.
@@ -81,6 +81,7 @@ func (p *Plan) Open(ctx context.Context) (*Service, error) {
 		tls:        p.tls,
 		bounds:     httpserver.BoundsFor(connections),
 		checked:    config.UpstreamsChecked,
+		close:      []func() error{operations.close},
 	}
 	for _, open := range []func() error{
 		func() error { return service.openDatabases(config) },
@@ -99,9 +100,11 @@ func (s *Service) openDatabases(config Config) (err error) {
 		return err
 	}
 	if !config.StoreLocation().IsServer() {
-		if s.lock, err = lockFolder(config.DataDir, config.Issuer); err != nil {
+		lock, err := lockFolder(config.DataDir, config.Issuer)
+		if err != nil {
 			return err
 		}
+		s.close = append(s.close, lock.Close)
 	}
 	if config.IsSite() {
 		if s.Site, err = demosite.Open(config.DataDir); err != nil {
@@ -109,8 +112,11 @@ func (s *Service) openDatabases(config Config) (err error) {
 		}
 	}
 	s.store, err = config.StoreLocation().Open()
-	if config.Database.SecretFile != "" && errors.Is(err, fs.ErrPermission) {
-		err = oauth.NewMistake("server-secret", ": %w", err)
+	switch {
+	case config.Database.SecretFile != "" && errors.Is(err, fs.ErrPermission):
+		return mistaken("server-secret", "", err)
+	case err == nil:
+		s.close = append(s.close, s.store.Close)
 	}
 	return err
 }
@@ -136,6 +142,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	if err != nil {
 		return err
 	}
+	s.close = append(s.close, func() error { s.Authz.Close(); return nil })
 	// Other verifiers do not know the site's own tokens.
 	if config.verifier() == VerifierSite {
 		if s.NewToken, err = s.Site.EnsureEditorToken(config.EditorToken); err != nil {
@@ -146,6 +153,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 		return err
 	}
 	s.upstreams = config.watch(s.servers, s.Authz.Resources())
+	s.close = append(s.close, func() error { s.upstreams.Close(); return nil })
 	s.Echo.HideBanner, s.Echo.HidePort = true, true
 	s.Echo.IPExtractor = forwarded.Extractor{
 		Proxies:  config.TrustedProxies,
@@ -231,22 +239,9 @@ func (s *Service) open() (streams, sessions int) {
 }
 
 // Close ends the background work and closes the databases and the admin listener.
-func (s *Service) Close() error {
-	if s.Authz != nil {
-		s.Authz.Close()
-	}
-	if s.upstreams != nil {
-		s.upstreams.Close()
-	}
-	err := s.operations.close()
-	if s.store != nil {
-		err = errors.Join(err, s.store.Close())
-	}
-	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
-	}
-	if s.audit != nil {
-		err = errors.Join(err, s.audit.Close())
+func (s *Service) Close() (err error) {
+	for _, closed := range slices.Backward(s.close) {
+		err = errors.Join(err, closed())
 	}
 	return err
 }
@@ -258,12 +253,9 @@ var version string
 // Version returns the version of the linker flag or, without it, the one that the Go toolchain has
 // stamped into the binary.
 func Version() string {
-	if version != "" {
-		return version
-	}
 	build, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if version != "" || !ok {
+		return cmp.Or(version, "unknown")
 	}
 	for _, setting := range build.Settings {
 		if setting.Key == "vcs.revision" {

@@ -23,23 +23,24 @@ type TLSConfig struct {
 // open returns the TLS configuration, nil for plain HTTP, or every mistake.
 func (c TLSConfig) open(config Config) (*tls.Config, error) {
 	var mistakes []error
+	wrong := func(setting, sentence string, values ...any) {
+		mistakes = append(mistakes, oauth.NewMistake(setting, sentence, values...))
+	}
 	if c.CertFile != "" && len(c.Domains) > 0 {
-		mistakes = append(mistakes, oauth.NewMistake("tls-cert",
-			"and acme-domains exclude each other: use a certificate from files or from an ACME authority"))
+		wrong("tls-cert", "and acme-domains exclude each other: use a certificate from files or from an ACME authority")
 	}
 	if c.Email != "" && len(c.Domains) == 0 {
-		mistakes = append(mistakes, oauth.NewMistake("acme-email",
-			"is set, but acme-domains is empty: leave it out, or name the domains"))
+		wrong("acme-email", "is set, but acme-domains is empty: leave it out, or name the domains")
 	}
 	for _, domain := range c.Domains {
 		if !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "*/: ") {
-			mistakes = append(mistakes, oauth.NewMistake("acme-domains",
-				"has %q, which an ACME authority cannot validate: write domains like cms.example.com", domain))
+			wrong("acme-domains", "has %q, which an ACME authority cannot validate: write domains like "+
+				"cms.example.com", domain)
 		}
 	}
 	if !strings.HasPrefix(c.Directory, "https://") && len(c.Domains) > 0 {
-		mistakes = append(mistakes, oauth.NewMistake("acme-directory",
-			"is not https: write the directory URL of the authority, for example %s", certificates.LetsEncrypt))
+		wrong("acme-directory", "is not https: write the directory URL of the authority, for example %s",
+			certificates.LetsEncrypt)
 	}
 	var opened *tls.Config
 	switch {

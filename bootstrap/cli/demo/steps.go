@@ -21,27 +21,21 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// steps describes a connection in order.
-var steps = []string{
-	"The client calls the MCP server without a token.",
-	"The client reads the metadata of the protected resource.",
-	"The client reads the metadata of the authorization server.",
-	"The client sends the browser to the site, which fetches the client's metadata document.",
-	"The browser shows the consent page.",
-	"The person pastes the site's own token and approves.",
-	"The browser takes an authorization code back to the client.",
-	"The client exchanges the code and its PKCE verifier for tokens.",
-	"The client lists the tools and creates an article.",
-}
-
-// exchanges has the steps that are HTTP exchanges of the client: the path of the request, and what
-// the members of the response say.
-var exchanges = map[int]struct{ path, says string }{
-	1: {"/mcp", "401, with the challenge $challenge"},
-	2: {"/.well-known/oauth-protected-resource", "$resource is protected by $authorization_servers"},
-	3: {"/.well-known/oauth-authorization-server",
+// steps describes a connection in order. Those that are HTTP exchanges of the client have the path
+// of the request, and what the members of the response say.
+var steps = []struct{ title, path, says string }{
+	{"The client calls the MCP server without a token.", "/mcp", "401, with the challenge $challenge"},
+	{"The client reads the metadata of the protected resource.", "/.well-known/oauth-protected-resource",
+		"$resource is protected by $authorization_servers"},
+	{"The client reads the metadata of the authorization server.", "/.well-known/oauth-authorization-server",
 		"authorization at $authorization_endpoint, PKCE with $code_challenge_methods_supported"},
-	8: {"/oauth/token", "an access token for $expires_in s and a refresh token, scope \"$scope\""},
+	{title: "The client sends the browser to the site, which fetches the client's metadata document."},
+	{title: "The browser shows the consent page."},
+	{title: "The person pastes the site's own token and approves."},
+	{title: "The browser takes an authorization code back to the client."},
+	{"The client exchanges the code and its PKCE verifier for tokens.", "/oauth/token",
+		"an access token for $expires_in s and a refresh token, scope \"$scope\""},
+	{title: "The client lists the tools and creates an article."},
 }
 
 // walk prints the steps. After a failure no other step follows.
@@ -62,7 +56,7 @@ func (w *walk) step(err error, format string, values ...any) error {
 	took := fmt.Sprintf("%.1f ms", float64(now.Sub(w.last).Microseconds())/1000)
 	w.last = now
 	w.taken++
-	w.terminal.Printf("%d. %s\n", w.taken, w.terminal.Bold(steps[w.taken-1]))
+	w.terminal.Printf("%d. %s\n", w.taken, w.terminal.Bold(steps[w.taken-1].title))
 	if err != nil {
 		w.terminal.Printf("   %s, %s\n", w.terminal.Red("failed"), took)
 		w.failed = fmt.Errorf("step %d of %d failed: %w", w.taken, len(steps), err)
@@ -129,9 +123,12 @@ func (w *walk) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("User-Agent", w.agent)
 	response, err := http.DefaultTransport.RoundTrip(request)
-	next, ok := exchanges[w.taken+1]
-	if err != nil || !ok || !strings.HasPrefix(request.URL.Path, next.path) {
+	if err != nil || w.taken == len(steps) {
 		return response, err
+	}
+	next := steps[w.taken]
+	if next.path == "" || !strings.HasPrefix(request.URL.Path, next.path) {
+		return response, nil
 	}
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()

@@ -4,6 +4,7 @@ package term
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,14 +147,6 @@ func EscapeJSON(document string) string {
 // Time formats a time in the local zone.
 func Time(at time.Time) string { return at.Local().Format(time.DateTime) }
 
-// OrDash returns text, or a dash for an empty column.
-func OrDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 // Quote puts a word that has more than letters, digits and a few signs into quotes, so that a POSIX
 // shell reads it as it is.
 func Quote(word string) string {
@@ -189,12 +182,12 @@ func (t *Table) Row(cells ...string) {
 	}
 	t.lines++
 	for i, cell := range cells {
-		cells[i] = OrDash(strings.Map(func(r rune) rune {
+		cells[i] = cmp.Or(strings.Map(func(r rune) rune {
 			if unicode.IsPrint(r) {
 				return r
 			}
 			return unicode.ReplacementChar
-		}, cell))
+		}, cell), "-")
 	}
 	_, _ = fmt.Fprintln(t.columns, strings.Join(cells, "\t"))
 }
