@@ -113,7 +113,17 @@ func (p grantsPage) end(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
 	}
-	ended, err := p.endChosen(context.WithoutCancel(r.Context()), r.PostForm) // a closed window ends all the same
+	ctx, form := context.WithoutCancel(r.Context()), r.PostForm // a closed window ends all the same
+	ended, err := 0, oauth.Refuse(oauth.InvalidRequest, "O2", "the form does not say what to end")
+	switch form.Get("end") {
+	case "grant":
+		ended, err = p.keeper.EndGrant(ctx, form.Get("grant"))
+	case "client":
+		client := form.Get("client")
+		ended, err = p.keeper.EndGrants(ctx, func(g oauth.Connection) bool { return g.Client.String() == client })
+	case "token":
+		ended, err = p.keeper.EndLeaked(ctx, form.Get("token"))
+	}
 	found := grantsFound{search: searchIn(r.URL.Query())}
 	refused, several := new(oauth.Error), new(application.SeveralFieldsError)
 	switch {
@@ -129,17 +139,4 @@ func (p grantsPage) end(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.show(w, r, http.StatusBadRequest, found)
-}
-
-func (p grantsPage) endChosen(ctx context.Context, form url.Values) (int, error) {
-	switch form.Get("end") {
-	case "grant":
-		return p.keeper.EndGrant(ctx, form.Get("grant"))
-	case "client":
-		client := form.Get("client")
-		return p.keeper.EndGrants(ctx, func(grant oauth.Connection) bool { return grant.Client.String() == client })
-	case "token":
-		return p.keeper.EndLeaked(ctx, form.Get("token"))
-	}
-	return 0, oauth.Refuse(oauth.InvalidRequest, "O2", "the form does not say what to end")
 }

@@ -106,7 +106,11 @@ func (j *Journal) write() {
 		}
 		if written += len(batch); written >= trimInterval {
 			written = 0
-			j.trim()
+			ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+			if _, err := j.log.ForgetAttempts(ctx, time.Time{}, attempt.Capacity); err != nil {
+				j.logger.Warn("cannot delete old attempts", "error", err)
+			}
+			cancel()
 		}
 		j.logLost()
 	}
@@ -143,36 +147,26 @@ func (j *Journal) wait() {
 
 // store reports whether it has written the batch. If not, the next calls count as new.
 func (j *Journal) store(batch []attempt.Entry) bool {
-	err := j.change(batch)
-	for attempt := 1; err != nil && attempt < writeAttempts && j.open.Err() == nil; attempt++ {
+	for tries := 1; ; tries++ {
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		err := diagnosis.Store(ctx, j.log, batch)
+		cancel()
+		switch {
+		case err == nil:
+			return true
+		case tries == writeAttempts || j.open.Err() != nil:
+			j.logger.Warn("cannot store trace steps", "steps", len(batch), "error", err)
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			clear(j.uses)
+			return false
+		}
 		j.wait()
-		err = j.change(batch)
 	}
-	if err != nil {
-		j.logger.Warn("cannot store trace steps", "steps", len(batch), "error", err)
-		j.mu.Lock()
-		clear(j.uses)
-		j.mu.Unlock()
-	}
-	return err == nil
-}
-
-func (j *Journal) change(batch []attempt.Entry) error {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
-	defer cancel()
-	return diagnosis.Store(ctx, j.log, batch)
 }
 
 func (j *Journal) logLost() {
 	if lost := j.lost.Swap(0); lost > 0 {
 		j.logger.Warn("trace incomplete: more steps than the store could write", "steps", lost)
-	}
-}
-
-func (j *Journal) trim() {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
-	defer cancel()
-	if _, err := j.log.ForgetAttempts(ctx, time.Time{}, attempt.Capacity); err != nil {
-		j.logger.Warn("cannot delete old attempts", "error", err)
 	}
 }

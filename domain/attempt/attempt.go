@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Kind is what happened in a step, such as a request or the issue of a code.
+// Kind is what happened in a step, such as a request or the issue of a code. A client with cached
+// metadata skips some.
 type Kind string
 
-// The kinds in the order of an attempt. A client with cached metadata skips some.
 const (
 	Challenge        Kind = "challenge"
 	ResourceMetadata Kind = "resource_metadata"
@@ -46,11 +46,10 @@ func (k Kind) Is(among []Kind) bool { return slices.Contains(among, k) }
 // Outcome is the result of a step.
 type Outcome string
 
-// Refused is an error of the client or the person, Failed an error of this server or the site.
 const (
 	Passed  Outcome = "ok"
-	Refused Outcome = "refused"
-	Failed  Outcome = "failed"
+	Refused Outcome = "refused" // an error of the client or the person
+	Failed  Outcome = "failed"  // an error of this server or the site
 )
 
 // Step is an event of an attempt to connect.
@@ -96,13 +95,14 @@ type Attempt struct {
 	Steps    []Step    `json:"steps"`
 }
 
-// maxSteps is the maximum number of steps of an attempt.
-const maxSteps = 30
+const maxSteps = 30 // of an attempt; of too many, those in the middle go
 
 // Add adds the step of an entry. Replicas may write steps late.
 func (a *Attempt) Add(e Entry) {
 	a.Client = cmp.Or(a.Client, e.Client)
-	if e.Agent != "" && a.isSentBy(e) {
+	// The client's agent replaces the browser's, and any other doctor's, because lists hide doctor.
+	replaces := a.Agent == "" || IsDoctor(a.Agent) || !IsDoctor(e.Agent) && !e.Kind.Is(InBrowser)
+	if e.Agent != "" && replaces {
 		a.Agent, a.Address = e.Agent, e.Address
 	}
 	if a.isDecidedBy(e.Step) {
@@ -119,13 +119,22 @@ func (a *Attempt) Add(e Entry) {
 	case isProof && e.Attempt != "":
 		a.Progress = max(a.Progress, Granted)
 	}
-	a.insert(e.Step)
-}
-
-// isSentBy reports whether the user agent of an entry becomes that of the attempt. The client's
-// replaces the browser's, and any other replaces doctor's, because lists hide attempts of doctor.
-func (a *Attempt) isSentBy(e Entry) bool {
-	return a.Agent == "" || IsDoctor(a.Agent) || !IsDoctor(e.Agent) && !e.Kind.Is(InBrowser)
+	// A step that repeats the newest one replaces it, except on a page, whose request is reported.
+	i := len(a.Steps)
+	for i > 0 && a.Steps[i-1].At.After(e.At) {
+		i--
+	}
+	if i > 0 && !e.Kind.Is(InBrowser) {
+		before := a.Steps[i-1]
+		before.At, before.Request = e.At, e.Request
+		if before == e.Step {
+			i--
+			a.Steps = slices.Delete(a.Steps, i, i+1)
+		}
+	}
+	if a.Steps = slices.Insert(a.Steps, i, e.Step); len(a.Steps) > maxSteps {
+		a.Steps = slices.Delete(a.Steps, maxSteps/2, maxSteps/2+1)
+	}
 }
 
 // IsDoctor reports whether a user agent is that of pasteport doctor. Others may use it, too.
@@ -146,26 +155,6 @@ func (a *Attempt) isDecidedBy(step Step) bool {
 		return !step.At.Before(a.At)
 	}
 	return rank == last && (step.Outcome == Passed || a.Last.Outcome != Passed)
-}
-
-// insert puts the step in its place. A step that repeats the newest one replaces it, except on a
-// page, whose request people report. Of too many, those in the middle go.
-func (a *Attempt) insert(step Step) {
-	i := len(a.Steps)
-	for i > 0 && a.Steps[i-1].At.After(step.At) {
-		i--
-	}
-	if i > 0 && !step.Kind.Is(InBrowser) {
-		before := a.Steps[i-1]
-		before.At, before.Request = step.At, step.Request
-		if before == step {
-			i--
-			a.Steps = slices.Delete(a.Steps, i, i+1)
-		}
-	}
-	if a.Steps = slices.Insert(a.Steps, i, step); len(a.Steps) > maxSteps {
-		a.Steps = slices.Delete(a.Steps, maxSteps/2, maxSteps/2+1)
-	}
 }
 
 // Journal receives the steps of all Recorders. It sets their time, does not block, and may lose

@@ -35,9 +35,6 @@ type Attempt struct {
 	Hint    string       `json:"hint,omitempty"` // the remedy
 }
 
-// sender identifies a client that has no ticket yet.
-type sender struct{ address, agent string }
-
 // Read returns the attempts that the log keeps, as they are at the time now, the newest first.
 func Read(ctx context.Context, log attempt.Log, now time.Time) ([]Attempt, error) {
 	stored, err := log.Attempts(ctx, now.Add(-attempt.Memory))
@@ -45,6 +42,7 @@ func Read(ctx context.Context, log attempt.Log, now time.Time) ([]Attempt, error
 }
 
 func diagnose(stored []attempt.Attempt, now time.Time) []Attempt {
+	type sender struct{ address, agent string } // of a client that has no ticket yet
 	granted := map[sender]bool{}
 	for _, a := range stored {
 		granted[sender{a.Address, a.Agent}] = granted[sender{a.Address, a.Agent}] || a.Progress > attempt.Begun

@@ -35,13 +35,9 @@ var expectations = map[attempt.Kind]struct {
 }
 
 const (
-	// noRegistration is the rule under which a client cannot register itself. A step of the server
-	// metadata has it if the document names no registration endpoint.
-	noRegistration = "F4"
-	// noRefreshToken is the rule under which a client that could refresh gets no refresh token.
-	noRefreshToken = "A47"
-	// unknownToken is the rule under which a call with an ended access token is refused.
-	unknownToken = "G7"
+	noRegistration = "F4"  // a client cannot register itself; the server metadata name no endpoint for it
+	noRefreshToken = "A47" // a client that could refresh gets no refresh token
+	unknownToken   = "G7"  // a call with an ended access token
 )
 
 // judge sets state, verdict and hint. A client that is known from another attempt does not have to
@@ -74,8 +70,13 @@ func (a *Attempt) judge(now time.Time, isUnknown bool) {
 			"\" failed: "+last.Reason, hintFor(last)
 	case isConnected || !expects:
 		a.State, a.Verdict = Connected, "The client is connected and has used its token."
-		if last.Outcome == attempt.Refused {
-			a.Hint = cmp.Or(a.hintForLapse(), hintFor(last))
+		lacksRefresh := func(s attempt.Step) bool { return s.Kind == attempt.Page && s.Rule == noRefreshToken }
+		switch {
+		case last.Outcome != attempt.Refused:
+		case last.Kind == attempt.Call && last.Rule == unknownToken && slices.ContainsFunc(a.Steps, lacksRefresh):
+			a.Hint = advice[noRefreshToken] // the access token has ended
+		default:
+			a.Hint = hintFor(last)
 		}
 	case now.Sub(waitsSince) < expected.within:
 		a.State, a.Missing, a.Verdict = UnderWay, expected.next, "Waiting for the step \""+NameOf(expected.next)+"\"."
@@ -90,16 +91,4 @@ func (a *Attempt) judge(now time.Time, isUnknown bool) {
 		}
 		a.State, a.Missing, a.Verdict, a.Hint = HalfWay, expected.next, advice[key+".verdict"], advice[key+".hint"]
 	}
-}
-
-// hintForLapse returns the advice for a client whose access token has ended, and that could have
-// had a refresh token.
-func (a *Attempt) hintForLapse() string {
-	lacksRefresh := slices.ContainsFunc(a.Steps, func(s attempt.Step) bool {
-		return s.Kind == attempt.Page && s.Rule == noRefreshToken
-	})
-	if !lacksRefresh || a.Last.Kind != attempt.Call || a.Last.Rule != unknownToken {
-		return ""
-	}
-	return advice[noRefreshToken]
 }
