@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -59,29 +58,21 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		}))
 	})
 
-	DescribeTable("requests the client_id unchanged", Label("C6", "C10"),
-		func(ctx SpecContext, path string) {
-			var asked string
-			client.answer = func(w http.ResponseWriter, r *http.Request) { asked = r.RequestURI; client.publish(w, r) }
-			id = client.client(path)
-			_, err := fetch(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(asked).To(Equal(path))
-		},
-		Entry("when it has a query", "/c?b=2&a=1"),
-		Entry("when it has an encoded slash", "/a%2Fb"),
-		Entry("when it has a doubly encoded dot", "/%252e%252e/c"),
-		Entry("when it ends in an empty query", "/c?"),
-	)
-
-	It("makes a new connection for every fetch", Label("C17"), func(ctx SpecContext) {
-		directory := openDirectory(options, bounds)
-		for _, path := range []string{"/a", "/b", "/c"} {
-			_, err := directory.Client(ctx, client.client(path), "")
-			Expect(err).NotTo(HaveOccurred())
-		}
-		Expect(client.connections.Load()).To(BeEquivalentTo(3))
-	})
+	It("requests the client_id unchanged, over a new connection each time",
+		Label("C6", "C10", "C17"), func(ctx SpecContext) {
+			var asked []string
+			client.answer = func(w http.ResponseWriter, r *http.Request) {
+				asked = append(asked, r.RequestURI)
+				client.publish(w, r)
+			}
+			paths := []string{"/c?b=2&a=1", "/a%2Fb", "/%252e%252e/c", "/c?"}
+			directory := openDirectory(options, bounds)
+			for _, path := range paths {
+				Expect(directory.Client(ctx, client.client(path), "")).NotTo(BeNil())
+			}
+			Expect(asked).To(Equal(paths))
+			Expect(client.connections.Load()).To(BeEquivalentTo(len(paths)))
+		})
 
 	It("logs that the client publishes redirect URIs that cannot be used", Label("C27"), func(ctx SpecContext) {
 		var logged bytes.Buffer
@@ -92,82 +83,58 @@ var _ = Describe("Fetching a client's metadata document", func() {
 			To(And(ContainSubstring(id.String()), ContainSubstring("ignored=1"), Not(ContainSubstring("relative"))))
 	})
 
-	It("fails for every other status, and for every other type and encoding", Label("C12", "C13", "C14", "C15"),
-		func(ctx SpecContext) {
-			fails := func(status int, headers ...string) {
-				GinkgoHelper()
-				before := client.fetches.Load()
-				client.respond(status, document(id.String()), headers...)
-				_, err := fetch(ctx)
-				Expect(err).To(MatchError(oauth.ErrMetadataUnreachable), fmt.Sprint(status, headers))
-				Expect(client.fetches.Load()-before).To(BeEquivalentTo(1), fmt.Sprint(status, headers))
-			}
-			for _, status := range []int{201, 203, 301, 303, 307, 308} {
-				fails(status, "Location", "/elsewhere.json")
+	It("reads the types of JSON, and encodings that were not asked for",
+		Label("C14", "C15"), func(ctx SpecContext) {
+			for _, contentType := range []string{"application/json; charset=utf-8", "Application/JSON",
+				"application/client-metadata+json"} {
+				client.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
+				Expect(fetch(ctx)).NotTo(BeNil(), contentType)
 			}
 			for _, contentType := range []string{"", "text/json", "application/+json", "application/jsonp"} {
-				fails(http.StatusOK, "Content-Type", contentType)
+				client.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
+				Expect(fetch(ctx)).Error().To(MatchError(oauth.ErrMetadataUnreachable), contentType)
 			}
-			fails(http.StatusOK, "Content-Encoding", "gzip, gzip")
+			for encoding, text := range map[string]string{"identity": document(id.String()),
+				"gzip": gzipped(document(id.String())), "X-Gzip": gzipped(document(id.String()))} {
+				client.respond(http.StatusOK, text, "Content-Encoding", encoding)
+				Expect(fetch(ctx)).NotTo(BeNil(), encoding)
+			}
 		})
 
-	DescribeTable("reads a document whose host names an encoding that was not asked for:", Label("C15"),
-		func(ctx SpecContext, encoding string, encode func(string) string) {
-			client.respond(http.StatusOK, encode(document(id.String())), "Content-Encoding", encoding)
-			Expect(fetch(ctx)).NotTo(BeNil())
-		},
-		Entry("identity", "identity", func(text string) string { return text }),
-		Entry("gzip", "gzip", gzipped),
-		Entry("gzip by its old name", "X-Gzip", gzipped),
-	)
-
-	It("reads no more of a compressed document than its limit", Label("C15"), func(ctx SpecContext) {
-		large := document(id.String()) + strings.Repeat(" ", 1<<20)
-		client.respond(http.StatusOK, gzipped(large), "Content-Encoding", "gzip")
-		_, err := fetch(ctx)
-		Expect(err).To(MatchError(oauth.ErrMetadataNoDocument))
+	It("reads 5 KiB, and no more of a compressed document", Label("C15"), func(ctx SpecContext) {
+		text := document(id.String())
+		client.respond(http.StatusOK, text+strings.Repeat(" ", 5<<10-len(text)))
+		Expect(fetch(ctx)).NotTo(BeNil())
+		client.respond(http.StatusOK, text+strings.Repeat(" ", 5<<10-len(text)+1))
+		Expect(fetch(ctx)).Error().To(MatchError(ContainSubstring("has more than 5120")))
+		client.respond(http.StatusOK, gzipped(text+strings.Repeat(" ", 1<<20)), "Content-Encoding", "gzip")
+		Expect(fetch(ctx)).Error().To(MatchError(oauth.ErrMetadataNoDocument))
 	})
 
-	DescribeTable("reads a document", Label("C14"),
-		func(ctx SpecContext, contentType string) {
-			client.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
-			Expect(fetch(ctx)).NotTo(BeNil())
-		},
-		Entry("when its type has parameters", "application/json; charset=utf-8"),
-		Entry("when its type is written in capitals", "Application/JSON"),
-		Entry("when its type ends in +json", "application/client-metadata+json"),
-	)
-
-	Context("when the document is large", Label("C15"), func() {
-		padded := func(size int) string {
-			empty := document(id.String(), `"note":""`)
-			return document(id.String(), `"note":"`+strings.Repeat("x", size-len(empty))+`"`)
+	It("fails at once when the announced length is too large", Label("C15"), func(ctx SpecContext) {
+		client.answer = func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "5121")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
 		}
+		Expect(fetch(ctx)).Error().To(And(MatchError(oauth.ErrMetadataUnreachable),
+			MatchError(ContainSubstring("announces more than 5120"))))
+	}, SpecTimeout(10*time.Second))
 
-		It("reads 5 KiB", func(ctx SpecContext) {
-			client.respond(http.StatusOK, padded(5<<10))
-			Expect(fetch(ctx)).NotTo(BeNil())
+	It("refuses a request for which no slot becomes free, and counts that",
+		Label("C21", "C45", "C52"), func(ctx SpecContext) {
+			var counted []oauth.LimitEffect
+			options.Limited = func(_ oauth.Limit, effect oauth.LimitEffect) { counted = append(counted, effect) }
+			bounds.slots = 1
+			directory := openDirectory(options, bounds)
+			leave := fill(ctx, directory)
+			Expect(directory.Client(ctx, id, "")).Error().
+				To(MatchError(And(ContainSubstring("no slot"), ContainSubstring("too many"))))
+			Expect(counted).To(Equal([]oauth.LimitEffect{oauth.LimitSlowed, oauth.LimitRefused}))
+			leave()
+			Expect(directory.Client(ctx, id, "")).NotTo(BeNil())
 		})
-
-		It("fails for one byte more", func(ctx SpecContext) {
-			client.respond(http.StatusOK, padded(5<<10+1))
-			_, err := fetch(ctx)
-			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable),
-				MatchError(ContainSubstring("has more than 5120"))))
-		})
-
-		It("fails at once when the length is announced", func(ctx SpecContext) {
-			client.answer = func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				w.Header().Set("Content-Length", "5121")
-				w.(http.Flusher).Flush()
-				<-r.Context().Done()
-			}
-			_, err := fetch(ctx)
-			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable),
-				MatchError(ContainSubstring("announces more than 5120"))))
-		}, SpecTimeout(10*time.Second))
-	})
 })
 
 func gzipped(text string) string {

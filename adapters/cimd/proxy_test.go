@@ -100,13 +100,6 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		return err
 	}
 
-	It("fetches key sets in the same way", Label("D33"), func(ctx SpecContext) {
-		client.respond(http.StatusOK, `{"keys":[]}`)
-		_, err := openDirectory(options, bounds).KeySet(ctx, example, oauth.KeyReference{ID: "a"})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(proxy.connections.Load()).To(BeEquivalentTo(1))
-	})
-
 	It("uses TLS with an https proxy, and HTTP/1.1 even if the proxy supports HTTP/2", func(ctx SpecContext) {
 		proxy = newConnectProxy(client, func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() })
 		options.Proxy = proxy.at(url.UserPassword("me", "s3cret"))
@@ -121,41 +114,15 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Expect(proxy.requests).To(BeEmpty())
 	})
 
-	DescribeTable("is refused before the proxy is dialled",
-		Label("C18"), func(ctx SpecContext, id string, change func()) {
-			change()
-			Expect(ask(ctx, oauth.RestoreClientID(id))).
-				To(And(MatchError(oauth.ErrMetadataUnreachable),
-					MatchError(ContainSubstring("before the proxy is dialled"))))
-			Expect(proxy.connections.Load()).To(BeZero())
-			Expect(client.connections.Load()).To(BeZero())
-		},
-		Entry("when the name resolves to a private address", "https://example.com/client.json", func() {
-			options.Resolver = newNameServer("10.0.0.1").resolver()
-		}),
-		Entry("when one of its addresses is private", "https://example.com/client.json", func() {
-			options.Resolver = newNameServer("1.1.1.1", "10.0.0.1").resolver()
-		}),
-		Entry("when the name does not resolve", "https://example.com/client.json", func() {
-			options.Resolver = newNameServer().resolver()
-		}),
-		Entry("when the port is not allowed", Label("C7"), "https://example.com:8443/client.json", func() {}),
-	)
-
-	It("is checked for every fetch", Label("C17", "N7"), func(ctx SpecContext) {
-		clock, answer := newClock(), atomic.Pointer[[]string]{}
-		answer.Store(&[]string{"1.1.1.1"})
-		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string {
-			return *answer.Load()
-		}).resolver()
-		directory := openDirectory(options, bounds)
-		_, err := directory.Client(ctx, example, "")
-		Expect(err).NotTo(HaveOccurred())
-		clock.advance(time.Minute)
-		answer.Store(&[]string{"10.0.0.1"})
-		_, err = directory.Client(ctx, example, "")
-		Expect(err).To(MatchError(ContainSubstring("prohibited IP address")))
-		Expect(proxy.connections.Load()).To(BeEquivalentTo(1))
+	It("is refused before the proxy is dialled", Label("C7", "C18"), func(ctx SpecContext) {
+		for _, addresses := range [][]string{{"10.0.0.1"}, {"1.1.1.1", "10.0.0.1"}, nil} {
+			options.Resolver = newNameServer(addresses...).resolver()
+			Expect(ask(ctx, example)).To(MatchError(ContainSubstring("before the proxy is dialled")), "%q", addresses)
+		}
+		options.Resolver = newNameServer("1.1.1.1").resolver()
+		Expect(ask(ctx, oauth.RestoreClientID("https://example.com:8443/client.json"))).
+			To(MatchError(ContainSubstring("before the proxy is dialled")))
+		Expect(proxy.connections.Load()).To(BeZero())
 	})
 
 	It("fails when the host behind the proxy has no certificate for its name", Label("C16"), func(ctx SpecContext) {

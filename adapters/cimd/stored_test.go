@@ -77,21 +77,6 @@ var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"
 		d.Keep(ctx, id)
 	}
 
-	It("serves one while the budget is exhausted", Label("C21"), func(ctx SpecContext) {
-		approve(ctx, one, old)
-		fill(ctx, other)
-		Expect(redirects(ctx, other)).To(ConsistOf(old))
-	})
-
-	It("serves one to the token endpoint for an hour, while the host fails", Label("D33"), func(ctx SpecContext) {
-		approve(ctx, one, old)
-		client.answer = status(http.StatusInternalServerError)
-		clock.advance(oauth.KeysStaleFor - time.Second)
-		Expect(other.Connected(ctx, id)).NotTo(BeNil())
-		clock.advance(time.Minute)
-		Expect(other.Connected(ctx, id)).Error().To(MatchError(oauth.ErrMetadataUnreachable))
-	})
-
 	It("stores only the documents of approved clients, and each version once", func(ctx SpecContext) {
 		publish(old)
 		Expect(redirects(ctx, other)).To(ConsistOf(old))
@@ -124,15 +109,6 @@ var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"
 		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
 	})
 
-	It("does not serve one that the rules refuse by now", func(ctx SpecContext) {
-		approve(ctx, one, old)
-		document := store.documents[id.String()]
-		document.Body = []byte(`{"client_id":"https://other.example/c"}`)
-		store.documents[id.String()] = document
-		client.answer = status(http.StatusForbidden)
-		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
-	})
-
 	It("serves the one in memory while the store fails", Label("N14"), func(ctx SpecContext) {
 		store.err = errors.New("the database is down")
 		approve(ctx, one, old)
@@ -140,19 +116,5 @@ var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"
 		client.answer = status(http.StatusForbidden)
 		Expect(redirects(ctx, one)).To(ConsistOf(old))
 		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
-	})
-})
-
-var _ = Describe("Caching documents", Label("C54"), func() {
-	It("keeps those that were used last", func(ctx SpecContext) {
-		client, clock := newSite(), newClock()
-		directory := openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
-		directory.documents = newFetchCache(directory, 2, 5<<10, directory.readClient)
-		for _, path := range []string{"/a", "/b", "/a", "/c", "/a"} {
-			Expect(directory.Client(ctx, client.client(path), "")).NotTo(BeNil())
-		}
-		Expect(client.fetches.Load()).To(BeEquivalentTo(3))
-		Expect(directory.Client(ctx, client.client("/b"), "")).NotTo(BeNil())
-		Expect(client.fetches.Load()).To(BeEquivalentTo(4))
 	})
 })

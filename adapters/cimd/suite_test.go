@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,33 +126,4 @@ func fill(ctx context.Context, d *Directory) (leave func()) {
 		d.slots.Release(d.limits.slots)
 		d.limits.wait = wait
 	}
-}
-
-// requesterAt returns the requester at an address, one without limits for "".
-func requesterAt(address string) oauth.Requester {
-	parsed, _ := netip.ParseAddr(address)
-	return oauth.RequesterAt(parsed, oauth.Limits{})
-}
-
-// effects counts the effects of limits.
-type effects struct {
-	mu   sync.Mutex
-	seen map[oauth.LimitEffect]int
-}
-
-func (e *effects) observe(limit oauth.Limit, effect oauth.LimitEffect) {
-	defer GinkgoRecover()
-	Expect(limit).To(Equal(oauth.LimitFetches))
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.seen == nil {
-		e.seen = map[oauth.LimitEffect]int{}
-	}
-	e.seen[effect]++
-}
-
-func (e *effects) count(effect oauth.LimitEffect) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.seen[effect]
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -58,20 +59,31 @@ var _ = Describe("Connecting to a client's site", func() {
 		Expect(ask(ctx, named("example.com"))).To(Succeed())
 	})
 
-	It("checks a name again that was rebound after a successful fetch", Label("C17", "N7"), func(ctx SpecContext) {
-		clock, answer := newClock(), atomic.Pointer[[]string]{}
-		answer.Store(&[]string{"127.0.0.1"})
-		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string {
-			return *answer.Load()
-		}).resolver()
-		directory := openDirectory(options, bounds)
-		_, err := directory.Client(ctx, named("example.com"), "")
-		Expect(err).NotTo(HaveOccurred())
-		clock.advance(time.Minute)
-		answer.Store(&[]string{"10.0.0.1"})
-		_, err = directory.Client(ctx, named("example.com"), "")
-		Expect(err).To(MatchError(ContainSubstring("prohibited IP address")))
-	})
+	DescribeTable("checks a name again that was rebound after a fetch", Label("C17", "N7", "C51"),
+		func(ctx SpecContext, first, id string, connect func()) {
+			connect()
+			clock, answer := newClock(), atomic.Pointer[[]string]{}
+			answer.Store(&[]string{first})
+			options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string {
+				return *answer.Load()
+			}).resolver()
+			directory := openDirectory(options, bounds)
+			if id == "" {
+				id = named("example.com").String()
+			}
+			Expect(directory.Client(ctx, oauth.RestoreClientID(id), "")).NotTo(BeNil())
+			clock.advance(time.Minute)
+			answer.Store(&[]string{"10.0.0.1"})
+			Expect(directory.Client(ctx, oauth.RestoreClientID(id), "")).Error().
+				To(MatchError(ContainSubstring("prohibited IP address")))
+		},
+		Entry("over a connection of its own", "127.0.0.1", "", func() {}),
+		Entry("through a proxy", "1.1.1.1", "https://example.com/client.json", func() {
+			options.AllowLoopback = false
+			options.Proxy = newConnectProxy(client, (*httptest.Server).Start).at(nil)
+			client.respond(http.StatusOK, document("https://example.com/client.json"))
+		}),
+	)
 
 	It("fails when the certificate is for another name", Label("C16"), func(ctx SpecContext) {
 		options.Resolver = newNameServer("127.0.0.1").resolver()
@@ -91,27 +103,14 @@ var _ = Describe("Connecting to a client's site", func() {
 		Expect(transport.Proxy).To(BeNil())
 	})
 
-	DescribeTableSubtree("over", Label("C15", "N6"),
-		func(protocol string) {
-			BeforeEach(func() {
-				if protocol == "HTTP/1.1" {
-					client.TLS.NextProtos = []string{"http/1.1"}
-				}
-				publish := client.answer
-				client.answer = func(w http.ResponseWriter, r *http.Request) {
-					Expect(r.Proto).To(Equal(protocol))
-					publish(w, r)
-				}
-			})
-
-			It("fails when the header is larger than 8 KiB", func(ctx SpecContext) {
-				client.respond(http.StatusOK, document(client.client("/client.json").String()), "X-Padding",
-					strings.Repeat("x", 9<<10))
-				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
-			})
+	DescribeTable("fails when the header is larger than 8 KiB, over", Label("C15", "N6"),
+		func(ctx SpecContext, protocols ...string) {
+			client.TLS.NextProtos = protocols
+			client.respond(http.StatusOK, document(client.client("/client.json").String()), "X-Padding",
+				strings.Repeat("x", 9<<10))
+			Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 		},
-		Entry("HTTP/1.1", "HTTP/1.1"),
-		Entry("HTTP/2", "HTTP/2.0"),
+		Entry("HTTP/1.1", "http/1.1"), Entry("HTTP/2", "h2"),
 	)
 
 	It("times out when the TLS handshake stalls", Label("C15"), func(ctx SpecContext) {
