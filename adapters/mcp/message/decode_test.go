@@ -3,15 +3,19 @@ package message
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 var inJSON = http.Header{"Content-Type": {"application/json"}}
@@ -33,7 +37,6 @@ var _ = Describe("Reading a body", Label("U11"), func() {
 		Entry("in a modern request",
 			`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{`+
 				`"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, true, false, true),
-		Entry("in a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, false, false, false),
 		Entry("after quoted brackets", `{"jsonrpc":"2.0","method":"tools/call","params":{"x":"`+
 			strings.Repeat(`[\"`, 300)+`","name":"read"}}`, false, false, false, "read"),
 	)
@@ -75,15 +78,10 @@ var _ = DescribeTable("A message goes on with its values as they were", Label("U
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(Body{Messages: messages, IsBatch: isBatch}.Encode())).To(Equal(encoded))
 },
-	Entry("a call", "{ \"method\":\"a\\u0062\",\r\n\"params\":{\"x\" :1.0e2,\n\"_meta\":{\"progressToken\": 7}},"+
-		`"id":1.0,"other":{},"jsonrpc":"2.0"}`,
-		`{"jsonrpc":"2.0","id":1.0,"method":"ab","params":{"_meta":{"progressToken":7},"x":1.0e2}}`),
 	Entry("a notification without params", `{"jsonrpc":"2.0","method":"a","params":null,"id":null}`,
 		`{"jsonrpc":"2.0","method":"a"}`),
 	Entry("a result", `{"jsonrpc":"2.0","id":"x","result":{"a" : "\ud83d"},"error":null}`,
 		`{"jsonrpc":"2.0","id":"x","result":{"a" : "\ud83d"}}`),
-	Entry("an error without an id", `{"jsonrpc":"2.0","id":null,"error":{"code":1}}`,
-		`{"jsonrpc":"2.0","error":{"code":1}}`),
 	Entry("a request with every member", `{"jsonrpc":"2.0","id":1,"method":"a","result":null,"error":null}`,
 		`{"jsonrpc":"2.0","id":1,"method":"a"}`),
 	Entry("an error with every member", `{"jsonrpc":"2.0","id":1,"method":null,"result":null,"error":{"code":1}}`,
@@ -183,3 +181,73 @@ func standardNames(t *testing.T, body []byte) (tools, prompts, resources []strin
 	}
 	return tools, without(prompts), without(resources)
 }
+
+func TestJSONRPC(t *testing.T) { suite.Run(t, "Messages of JSON-RPC") }
+
+var _ = Describe("Telling an answer from other messages", func() {
+	DescribeTable("knows an answer, as the SDK writes it, from", func(message sdk.Message, is bool) {
+		text, err := sdk.EncodeMessage(message)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(IsResponse(text)).To(Equal(is), string(text))
+	},
+		Entry("a result", &sdk.Response{ID: made(1.0), Result: []byte(`{"method":"x"}`)}, true),
+		Entry("an error", &sdk.Response{ID: made("a"), Error: &sdk.Error{Code: 1, Message: "no"}}, true),
+		Entry("a request of the server",
+			&sdk.Request{ID: made(1.0), Method: "ping", Params: []byte(`{"result":1}`)}, false),
+		Entry("a notification", &sdk.Request{Method: "notifications/progress", Params: []byte(`{"error":1}`)},
+			false),
+	)
+
+	It("finds no answer in text that is no message", func() {
+		for _, text := range []string{"", "null", "[", `[{"result":1}]`, `{"a":{"result":1}}`} {
+			Expect(IsResponse([]byte(text))).To(BeFalse(), text)
+		}
+	})
+})
+
+func made(id any) sdk.ID {
+	made, _ := sdk.MakeID(id)
+	return made
+}
+
+var _ = Describe("Reading a body", Label("G13"), func() {
+	const limit = 10
+	DescribeTable("reads the bytes that arrive, for any announced length:",
+		func(length, announced int, readers ...func(io.Reader) io.Reader) {
+			for _, reading := range append(readers, func(r io.Reader) io.Reader {
+				return r
+			}, iotest.OneByteReader, iotest.DataErrReader) {
+				text := bytes.Repeat([]byte("x"), length)
+				r := httptest.NewRequest(http.MethodPost, "/mcp", reading(bytes.NewReader(text)))
+				r.ContentLength = int64(announced)
+				reserved := NewBodyMemory(2 * limit).Reserve("alice")
+				body, err := ReadBody(r, limit, &reserved)
+				if length > limit {
+					Expect(err).To(Equal(TooLargeError{limit}))
+					continue
+				}
+				Expect(reserved.reserved).To(And(BeNumerically(">=", length), BeNumerically("<=", limit+1)))
+				Expect(cap(body)).To(BeNumerically("<=", reserved.reserved))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(body).To(Equal(text))
+			}
+		},
+		Entry("nothing", 0, 0), Entry("nothing, of unknown length", 0, -1), Entry("less than the limit", 9, 9),
+		Entry("as much as the limit", 10, 10), Entry("as much, of unknown length", 10, -1),
+		Entry("more than the limit", 11, 11), Entry("more, of unknown length", 11, -1),
+		Entry("more than announced", 11, 3),
+		Entry("a little more than announced", 4, 3), Entry("less than announced", 4, 10),
+		Entry("far less than announced", 4, 1<<40),
+	)
+
+	It("fails for an incomplete body", func() {
+		for _, announced := range []int64{-1, 0, 3, 8} {
+			r := httptest.NewRequest(http.MethodPost, "/mcp",
+				io.MultiReader(bytes.NewReader([]byte("half")), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			r.ContentLength = announced
+			reserved := NewBodyMemory(limit).Reserve("alice")
+			_, err := ReadBody(r, limit, &reserved)
+			Expect(err).To(MatchError(io.ErrUnexpectedEOF))
+		}
+	})
+})

@@ -1,7 +1,6 @@
 package message
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,18 +19,6 @@ var _ = Describe("The ids of calls", Label("G18", "U22"), func() {
 		}
 		return numbers
 	}
-
-	DescribeTable("come back as the client has written them:", func(id string) {
-		sent := new(Sequence).Renumber(decoded(`{"jsonrpc":"2.0", "id" : ` + id + ` ,"method":"ping"}`))[0]
-		Expect(sent.ID.Text).NotTo(Equal(id))
-		for _, around := range []string{"{}", "event: message\nid: a_1\ndata: {}\n\n"} {
-			answer := strings.Replace(around, "{}", `{"jsonrpc":"2.0","id":`+sent.ID.Text+`,"result":{"id":"x"}}`, 1)
-			Expect(string(Restore([]byte(answer)))).To(Equal(strings.Replace(answer, sent.ID.Text, id, 1)))
-		}
-	},
-		Entry(nil, "1"), Entry(nil, "1.0"), Entry(nil, "9007199254740993"), Entry(nil, "1.5"), Entry(nil, `"a"`),
-		Entry(nil, `"\u00e4<"`), Entry(nil, `"3.MQ"`),
-	)
 
 	DescribeTable("are kept as they are written", func(text, same, other string) {
 		var ids []ID
@@ -54,7 +41,6 @@ var _ = Describe("The ids of calls", Label("G18", "U22"), func() {
 			_, _, err := Decode([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"a"}`))
 			Expect(err).To(MatchError(ContainSubstring(reason)))
 		},
-		Entry("too long", `"`+strings.Repeat("x", 1<<10)+`"`, "more than 1024 bytes"),
 		Entry(
 			"an object",
 			"{}",
@@ -62,28 +48,6 @@ var _ = Describe("The ids of calls", Label("G18", "U22"), func() {
 		),
 		Entry("a truth value", "true", "neither a number nor a string"),
 	)
-
-	DescribeTable("stay as they are in", func(text string) {
-		if text[0] == '{' {
-			Expect(string(new(Sequence).Renumber(decoded(text))[0].Encode())).To(Equal(text))
-		}
-		Expect(string(Restore([]byte(text)))).To(Equal(text))
-	},
-		Entry("notifications", `{"jsonrpc":"2.0","method":"a","params":{"id":1}}`),
-		Entry("answers to the server", `{"jsonrpc":"2.0","id":1,"result":{"id":1}}`),
-		Entry("an event without a message", "event: prime\nid: a_0\ndata: \n\n"), Entry("a comment", ": ok\n\n"),
-	)
-
-	It("are different for two requests in a batch with one id", func() {
-		sent := new(Sequence).Renumber(
-			decoded(`[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":1,"method":"b"}]`))
-		Expect(sent[0].ID).NotTo(Equal(sent[1].ID))
-	})
-
-	It("stay as they are in requests of the server", func() {
-		request := `{"jsonrpc":"2.0","id":"1.MQ","method":"a"}`
-		Expect(string(Restore([]byte(request)))).To(Equal(request))
-	})
 
 	meant := func(s *Sequence, isGone func(int64) bool) int64 {
 		call, _ := s.Cancelled(ID{Text: "1.0", Key: "1"}, isGone)

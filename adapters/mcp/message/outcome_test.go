@@ -43,17 +43,13 @@ var _ = Describe("Reading the outcome of a call in its response", Label("V1"), f
 		Entry("of JSON with a result", false, ok, "ok"),
 		Entry("of JSON with a failed tool", false, failed, "tool error"),
 		Entry("of JSON with an error", false, denied, "error"),
-		Entry("of JSON with an error of another shape", false, `{"error":{"code":"x"}}`, "error without code"),
 		Entry("of JSON that is cut off", false, ok[:len(ok)-1], "none"),
-		Entry("of a batch", false, "["+ok+"]", "none"),
-		Entry("of no JSON", false, "}}]]{{,,::\"\\", "none"),
 		Entry("of events before the response", true, ": keep-alive\n\nevent: message\nid: 3\ndata: "+asked+"\n\ndata:"+
 			denied+"\n\n", "error"),
 		Entry("of events with other line ends", true, "data: "+asked+"\r\n\r\ndata: "+failed+"\r\n\r\n", "tool error"),
 		Entry("of events with data in two lines", true,
 			"data: "+denied[:18]+"\r\ndata: "+denied[18:]+"\r\rdata", "error"),
 		Entry("of an event that is not complete", true, "data: "+ok+"\n", "none"),
-		Entry("of a request alone", true, "data: "+asked+"\n\n", "none"),
 	)
 
 	It("uses memory for a long event until it has read it", Label("G19"), func() {

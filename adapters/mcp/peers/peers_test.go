@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 var _ = Describe("Passing a request on over TLS", Label("R1"), func() {
@@ -92,3 +94,5 @@ var _ = Describe("A replica that cannot be reached", Label("R4"), func() {
 		Expect(forward()).To(Equal(http.StatusServiceUnavailable))
 	})
 })
+
+func TestPeers(t *testing.T) { suite.Run(t, "Requests in sessions of other replicas") }

@@ -89,11 +89,6 @@ var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 		Expect(ask(ctx, "resources/peek", `{"uri":"x:///open"}`)).To(ContainSubstring("answered"))
 	})
 
-	It("pass the others", func(ctx SpecContext) {
-		Expect(ask(ctx, "prompts/get", `{"name":"open"}`)).To(ContainSubstring(`"result"`))
-		Expect(ask(ctx, "resources/read", `{"uri":"x:///open"}`)).To(ContainSubstring(`"result"`))
-	})
-
 	It("refuse a stream of notifications about a resource", func(ctx SpecContext) {
 		listen := modern("subscriptions/listen", `"notifications":{"resourceSubscriptions":["x:///secret"]}`)
 		Expect(s.send(ctx, http.MethodPost, "/mcp", listen, modernHeaders(alice, "subscriptions/listen", "")...).body).

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
+	"strings"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -68,33 +68,8 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 					modernHeaders(alice, "subscriptions/listen", "x")...)
 				Eventually(late.lines).Should(BeClosed())
 			})
-
-			It("leaves nothing behind", func(ctx SpecContext) {
-				s := openSite()
-				stream := open(ctx, s)
-				s.mcp.CloseGrant("A")
-				Eventually(stream.lines).Should(BeClosed())
-				Eventually(s.mcp.Idle).Should(BeTrue())
-			})
 		})
 	}
-
-	DescribeTable("makes writes fail",
-		func(ctx SpecContext, end func(*site, *stream.Writer)) {
-			s, recorder := openSite(), httptest.NewRecorder()
-			out, _ := s.mcp.responses.NewWriter(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
-			out.Identify(&stream.Identity{Token: alice, Sender: stream.Sender{Caller: oauth.Caller{Grant: "A"}}})
-			out.Begin(message.ID{}, true)
-			DeferCleanup(out.Finish)
-			end(s, out)
-			_, err := out.Write([]byte("data: secret"))
-			Expect(err).To(MatchError(context.Canceled))
-			Expect(out.FlushError()).To(MatchError(context.Canceled))
-			Expect(recorder.Body.String()).To(BeEmpty())
-		},
-		Entry("when the grant ended", func(s *site, _ *stream.Writer) { s.mcp.CloseGrant("A") }),
-		Entry("when the request ended", func(_ *site, out *stream.Writer) { out.Finish() }),
-	)
 
 	Context("a session that another grant of its owner uses, as after a step-up", Label("G14", "G16"), func() {
 		use := func(ctx SpecContext, s *site, session, token string, grant string, change func(*oauth.Caller)) int {
@@ -122,20 +97,6 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			Expect(use(ctx, s, session, "ppa_last", "A3", same)).To(Equal(http.StatusNotFound))
 		})
 	})
-
-	It("cancels a call without a session", Label("2026-07-28"), func(ctx SpecContext) {
-		s := openSite()
-		held := make(chan answer, 1)
-		go func() {
-			defer GinkgoRecover()
-			held <- s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"hold"`),
-				modernHeaders(alice, "tools/call", "hold")...)
-		}()
-		Eventually(s.holds).Should(Receive())
-		s.mcp.CloseGrant("A")
-		Eventually(s.ended).Should(Receive())
-		Eventually(held).Should(Receive())
-	})
 })
 
 // drained discards the received lines and reports whether the stream has ended.
@@ -158,10 +119,212 @@ func (t *tokens) askedAtLeast(n int) bool {
 	return len(t.asked) >= n
 }
 
-var _ = Describe("Keeping streams open", func() {
-	It("checks the token often enough to notice a revocation elsewhere within a minute, with any store",
-		Label("G16", "E9"), func() {
-			Expect(openSite().mcp.responses.KeepAlive).
-				To(And(BeNumerically(">", 0), BeNumerically("<=", 50*time.Second)))
+var _ = Describe("Responses that take longer than the deadlines of the server", Label("G16"), func() {
+	const deadline = 50 * time.Millisecond
+	var s *site
+	var release chan struct{}
+	BeforeEach(func() {
+		s = openSiteOn(func(server *http.Server) { server.ReadTimeout, server.WriteTimeout = deadline, deadline })
+		release = make(chan struct{})
+		sdk.AddTool(s.sdk, &sdk.Tool{Name: "wait"},
+			func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+				s.holds <- struct{}{}
+				select {
+				case <-release:
+					return text("waited"), nil, nil
+				case <-ctx.Done():
+					return nil, nil, ctx.Err()
+				}
+			})
+	})
+
+	It("do not end with a slow call", func(ctx SpecContext) {
+		answers := make(chan answer, 1)
+		go func() {
+			defer GinkgoRecover()
+			answers <- s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"wait"`),
+				modernHeaders(alice, "tools/call", "wait")...)
+		}()
+		Eventually(s.holds).WithTimeout(5 * time.Second).Should(Receive())
+		Consistently(answers, 4*deadline).ShouldNot(Receive())
+		close(release)
+		Eventually(answers).WithTimeout(5 * time.Second).Should(Receive(WithTransform(func(a answer) string {
+			return a.body
+		}, ContainSubstring("waited"))))
+	}, SpecTimeout(10*time.Second))
+
+	DescribeTable("keep an idle stream open", func(ctx SpecContext, headers func(ctx context.Context) []string) {
+		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(headers(ctx), "Accept", message.EventStream)...)
+		Expect(stream.StatusCode).To(Equal(http.StatusOK))
+		Consistently(func() bool {
+			select {
+			case _, open := <-stream.lines:
+				return open
+			default:
+				return true
+			}
+		}, 4*deadline).Should(BeTrue())
+		streams, _ := s.mcp.Open()
+		Expect(streams).To(Equal(1))
+	},
+		Entry("of HTTP+SSE", func(context.Context) []string { return as(alice) }, SpecTimeout(10*time.Second)),
+		Entry("of a session", func(ctx context.Context) []string {
+			return in(s.session(ctx, alice), alice)
+		}, SpecTimeout(10*time.Second)),
+	)
+})
+
+var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
+	var s *site
+	BeforeEach(func() { s = openSite() })
+
+	open := func(ctx context.Context, token string) (stream follow, endpoint string) {
+		GinkgoHelper()
+		stream = s.follow(ctx, http.MethodGet, "/mcp", "", append(as(token), "Accept", "text/event-stream")...)
+		Eventually(stream.lines).Should(Receive(Equal("event: endpoint")))
+		return stream, stream.data()
+	}
+
+	It("removes a session whose client goes before initialize", func(ctx SpecContext) {
+		initializing, proceed, initialized := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		s.mcp.mcp.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, request sdk.Request) (sdk.Result, error) {
+				if method != "initialize" {
+					return next(ctx, method, request)
+				}
+				defer close(initialized)
+				close(initializing)
+				<-proceed
+				return next(ctx, method, request)
+			}
 		})
+		streamCtx, hangUp := context.WithCancel(ctx)
+		_, endpoint := open(streamCtx, alice)
+		s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...)
+		Eventually(initializing).Should(BeClosed())
+		hangUp()
+		Eventually(func() int { streams, _ := s.mcp.Open(); return streams }).Should(BeZero())
+		close(proceed)
+		Eventually(initialized).Should(BeClosed())
+		Eventually(s.mcp.Idle).Should(BeTrue())
+	})
+
+	It("cancels running calls and removes the session when the client goes", func(ctx SpecContext) {
+		streamCtx, hangUp := context.WithCancel(ctx)
+		_, endpoint := open(streamCtx, alice)
+		s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...)
+		s.send(ctx, http.MethodPost, endpoint, call(2, "hold"), as(alice)...)
+		Eventually(s.holds).Should(Receive())
+		hangUp()
+		Eventually(s.ended).Should(Receive())
+		Eventually(s.mcp.Idle).Should(BeTrue())
+		Eventually(func() int {
+			open := 0
+			s.mcp.legacy.Range(func(any, any) bool { open++; return true })
+			return open
+		}).Should(BeZero())
+		Expect(s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...).StatusCode).
+			To(Equal(http.StatusNotFound))
+	})
+})
+
+var _ = Describe("An idle session", Label("G20"), func() {
+	It("is one without a call under way, also after the connection of the call broke, "+
+		"and without a client that listens",
+		func(ctx SpecContext) {
+			s := openSite(func(o *Options) { o.SessionTimeout = 100 * time.Millisecond })
+			busy := s.session(ctx, alice)
+			broken, hangUp := context.WithCancel(ctx)
+			go func() {
+				_, _ = s.Client().Do(s.request(broken, http.MethodPost, "/mcp", call(2, "hold"), in(busy, alice)...))
+			}()
+			Eventually(s.holds).Should(Receive())
+			hangUp()
+			listening := s.session(ctx, alice)
+			stream := s.follow(ctx, http.MethodGet, "/mcp", "",
+				append(in(listening, alice), "Accept", "text/event-stream")...)
+			Eventually(stream.lines).Should(Receive(Equal(": ok")))
+			legacy := long["HTTP+SSE"](ctx, s)
+			s.session(ctx, alice)
+			sessions := func() int { _, sessions := s.mcp.Open(); return sessions }
+			Eventually(sessions).Should(Equal(3))
+			for _, session := range []string{busy, listening} {
+				Expect(s.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, alice)...).StatusCode).
+					To(Equal(http.StatusOK))
+			}
+			Expect(stream.Body.Close()).To(Succeed())
+			Expect(legacy.Body.Close()).To(Succeed())
+			Eventually(sessions).Should(Equal(1), "the session with the call")
+		})
+})
+
+var _ = Describe("Resuming a stream", func() {
+	// notify sends a message that belongs to no call.
+	notify := func(s *site, text string) {
+		GinkgoHelper()
+		for session := range s.sdk.Sessions() {
+			Expect(session.NotifyProgress(context.Background(),
+				&sdk.ProgressNotificationParams{Message: text})).To(Succeed())
+		}
+	}
+	listen := func(ctx context.Context, s *site, session string) follow {
+		GinkgoHelper()
+		stream := s.follow(ctx, http.MethodGet, "/mcp", "",
+			append(in(session, alice), "Accept", "text/event-stream")...)
+		Expect(stream.StatusCode).To(Equal(http.StatusOK))
+		return stream
+	}
+	noStream := func(s *site) {
+		GinkgoHelper()
+		Eventually(func() int { streams, _ := s.mcp.Open(); return streams }).Should(BeZero())
+	}
+
+	It("repeats no message of a session to a client that names none, but sends what no client has got",
+		func(ctx SpecContext) {
+			s := openSite()
+			session := s.session(ctx, alice)
+			notify(s, "before")
+			stream := listen(ctx, s, session)
+			Expect(stream.data()).To(ContainSubstring("before"))
+			notify(s, "during")
+			Expect(stream.data()).To(ContainSubstring("during"))
+			Expect(stream.Body.Close()).To(Succeed())
+			noStream(s)
+			notify(s, "between")
+			Expect(listen(ctx, s, session).data()).To(ContainSubstring("between"))
+		})
+
+	It("does not hold up a session for a stream that its client does not read", func(ctx SpecContext) {
+		s := openSite()
+		s.mcp.responses.WriteLimit = 200 * time.Millisecond
+		session := s.session(ctx, alice)
+		unread, err := s.Client().
+			Do(s.request(ctx, http.MethodGet, "/mcp", "", append(in(session, alice), "Accept", "text/event-stream")...))
+		Expect(err).NotTo(HaveOccurred())
+		sent := make(chan struct{})
+		go func() {
+			defer GinkgoRecover()
+			defer close(sent)
+			for range 32 {
+				notify(s, strings.Repeat("x", 1<<20))
+			}
+			notify(s, "the last one")
+		}()
+		Eventually(sent).WithTimeout(30 * time.Second).Should(BeClosed())
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).
+			To(ContainSubstring("ran read"))
+		Expect(unread.Body.Close()).To(Succeed())
+		noStream(s)
+		rest := s.request(ctx, http.MethodGet, "/mcp", "", append(in(session, alice), "Accept", "text/event-stream")...)
+		resumed, err := s.Client().Do(rest)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(resumed.StatusCode).To(Equal(http.StatusOK))
+		received, part := "", make([]byte, 1<<20)
+		for !strings.Contains(received, "the last one") {
+			n, err := resumed.Body.Read(part)
+			Expect(err).NotTo(HaveOccurred())
+			received = received[max(0, len(received)-100):] + string(part[:n])
+		}
+		Expect(resumed.Body.Close()).To(Succeed())
+	})
 })

@@ -36,19 +36,9 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 	}
 	const progress = "event: message\nid: a_1\ndata: {\"method\":\"notifications/progress\"}\n\n"
 
-	It("is the answer in a stream, in whatever parts it comes", func() {
-		got := answer(`{"id":1}`, stream("event: prime\nid: a_0\ndata: \n\n", progress,
-			"event: message\nid: a_2\ndata: {\"jsonrpc\":\"2.0\",\"id\"", ":1,\"result\":{}}\n", "\n"))
-		Expect(got.Body.String()).To(Equal(`{"jsonrpc":"2.0","id":1,"result":{}}`))
-		Expect(got.Header().Get("Content-Type")).To(Equal("application/json"))
-	})
-
-	It("is a list for a batch", func() {
+	It("is a list for a batch, and 503 if the stream ends without an answer", func() {
 		got := answer(`[{"id":1}]`, stream(progress, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"))
 		Expect(got.Body.String()).To(Equal(`[{"jsonrpc":"2.0","id":1,"result":{}}]`))
-	})
-
-	It("is 503 if the stream ends without an answer", func() {
 		Expect(answer(`{"id":1}`, stream(progress)).Code).To(Equal(http.StatusServiceUnavailable))
 	})
 
@@ -71,14 +61,6 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 			Expect(other.Extend(1 << 20)).To(MatchError(message.ErrNoMemory))
 		}).Code).To(Equal(http.StatusOK))
 		Expect(other.Extend(1 << 20)).To(Succeed())
-	})
-
-	It("is any other response unchanged", func() {
-		got := answer(`{"id":1}`, func(w http.ResponseWriter) { http.Error(w, "no", http.StatusConflict) })
-		Expect([]any{got.Code, got.Body.String()}).To(Equal([]any{http.StatusConflict, "no\n"}))
-		Expect(answer(`{}`, func(w http.ResponseWriter) {
-			w.WriteHeader(http.StatusAccepted)
-		}).Code).To(Equal(http.StatusAccepted))
 	})
 })
 

@@ -5,11 +5,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -44,16 +42,6 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		DeferCleanup(s.Finish)
 	})
 
-	It("sets a deadline, and removes it after the body", func() {
-		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}"))
-		out, _ := s.registry.NewWriter(to, r, r.Context())
-		out.Identify(&Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
-		Expect(out.ReadBody(100, message.NewBodyMemory(1<<10))).To(BeEquivalentTo("{}"))
-		out.Finish()
-		Expect(to.until).
-			To(HaveExactElements(BeTemporally("~", time.Now().Add(s.registry.BodyLimit), time.Second), BeZero()))
-	})
-
 	It("answers a client that stalls, and closes the connection", func(ctx SpecContext) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			out, _ := s.registry.NewWriter(w, r, r.Context())
@@ -81,14 +69,5 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		refused, _ := s.registry.NewWriter(to, r, r.Context())
 		refused.Finish()
 		Expect(to.until).To(ConsistOf(BeTemporally("~", time.Now().Add(refused.registry.BodyLimit), time.Second)))
-	})
-
-	It("sets no deadline for a request without a body", func() {
-		for _, body := range []io.Reader{nil, http.NoBody} {
-			r := httptest.NewRequest(http.MethodGet, "/mcp", body)
-			refused, _ := s.registry.NewWriter(to, r, r.Context())
-			refused.Finish()
-		}
-		Expect(to.until).To(BeEmpty())
 	})
 })

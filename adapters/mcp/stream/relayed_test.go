@@ -2,10 +2,12 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,6 +16,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 // observer calls itself for each check of a token, and accepts all tokens.
@@ -83,13 +86,6 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 		Entry("in an end", []string{"data: a\r\n\r"}, false),
 	)
 
-	It("sends no comment in a response that is no stream", func() {
-		s, to := openStream(true)
-		s.WriteHeader(http.StatusOK)
-		s.refresh()
-		Expect(to.Body.String()).To(BeEmpty())
-	})
-
 	DescribeTable("sends a comment with the header when no event has come yet:",
 		func(change func(s *Writer), comments int) {
 			s, to := openStream(true)
@@ -108,24 +104,6 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 		Entry("not in a body of a fixed length", func(s *Writer) { s.Header().Set("Content-Length", "9") }, 0),
 		Entry("not after an event", func(s *Writer) { _, _ = s.Write([]byte("data: a\n\n")) }, 0),
 	)
-
-	It("sends no keep-alive comment in a compressed stream", func() {
-		s, to := openStream(true)
-		s.Header().Set("Content-Type", message.EventStream)
-		s.Header().Set("Content-Encoding", "gzip")
-		s.WriteHeader(http.StatusOK)
-		s.refresh()
-		Expect(to.Body.String()).To(BeEmpty())
-	})
-
-	It("passes plain text of the upstream unchanged", func() {
-		s, to := openStream(true)
-		s.Header().Set("Content-Type", "text/plain")
-		s.WriteHeader(http.StatusNotFound)
-		_, err := s.Write([]byte("gone"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(to.Body.String()).To(Equal("gone"))
-	})
 })
 
 // verdict is the same result for every token.
@@ -202,5 +180,128 @@ var _ = Describe("Limiting how long a client may take to read a response", Label
 		_, err := s.Write([]byte("x"))
 		Expect(err).To(MatchError(os.ErrDeadlineExceeded))
 		Expect(context.Cause(s.Context())).To(MatchError(os.ErrDeadlineExceeded))
+	})
+})
+
+func TestResponse(t *testing.T) { suite.Run(t, "Responses that end with their grant") }
+
+var _ = Describe("Closing the responses of an ended grant or token", Label("G16", "E9"), func() {
+	tokenOf := func(letter string) string { return string(oauth.AccessTokenSecret) + strings.Repeat(letter, 42) + "A" }
+	digestOf := func(token string) oauth.Digest { return (&Identity{Token: token}).digest() }
+
+	DescribeTable("ends", func(long, relayed bool, ended oauth.Ended, ends bool) {
+		s, _ := openStream(relayed)
+		s.long, s.ctx.identity.Token = long, tokenOf("B")
+		s.registry.End(ended)
+		Expect(s.ctx.Err() != nil).To(Equal(ends))
+	},
+		Entry("a stream of an ended grant", true, false, endedGrants("x", "A"), true),
+		Entry("a call of an ended grant", false, false, endedGrants("A"), true),
+		Entry("no stream of another grant", true, false, endedGrants("B"), false),
+		Entry("a stream whose token was revoked", true, false,
+			oauth.Ended{Tokens: []oauth.Digest{{}, digestOf(tokenOf("B"))}}, true),
+		Entry("no stream of another token of the grant", true, false,
+			oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("C"))}}, false),
+		Entry("no call whose token was revoked, because it may finish", false, false,
+			oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, false),
+		Entry("a relayed call whose token was revoked, because it may never finish", false, true,
+			oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, true),
+		Entry("nothing when nothing has ended", true, true, oauth.Ended{}, false),
+	)
+})
+
+// slowSession takes long to close.
+type slowSession struct{ closing chan struct{} }
+
+// ID implements Session.
+func (slowSession) ID() string { return "slow" }
+
+// End implements Session.
+func (s slowSession) End(error) { <-s.closing }
+
+// endedSession reports the cause of its end.
+type endedSession struct {
+	id     string
+	causes chan error
+}
+
+// ID implements Session.
+func (s endedSession) ID() string { return s.id }
+
+// End implements Session.
+func (s endedSession) End(cause error) { s.causes <- cause }
+
+var _ = Describe("A session that is not used", Label("G20"), func() {
+	var registry *Registry
+	open := func(id string) endedSession {
+		GinkgoHelper()
+		session := endedSession{id, make(chan error, 1)}
+		Expect(registry.AddSession(session, &oauth.Caller{Grant: "A", Subject: "ann"})).To(BeTrue())
+		return session
+	}
+
+	DescribeTable("is told why it ends", func(end func(), cause error) {
+		registry = NewRegistry(Options{Now: time.Now, Limits: oauth.DefaultLimits()})
+		session := open("session")
+		end()
+		Eventually(session.causes).Should(Receive(MatchError(cause)))
+	},
+		Entry("when its grant has ended", func() { registry.End(endedGrants("A")) }, ErrEnded),
+		Entry("when the service shuts down", func() { registry.Drain() }, ErrDraining),
+	)
+})
+
+var _ = Describe("A session whose last grant has ended", Label("G14", "G16"), func() {
+	It("accepts no further request while it closes, also not of a new grant", func() {
+		session := slowSession{make(chan struct{})}
+		DeferCleanup(func() { close(session.closing) })
+		set := NewRegistry(Options{Now: time.Now, Limits: oauth.DefaultLimits()})
+		Expect(set.AddSession(session, &oauth.Caller{Grant: "A", Subject: "ann"})).To(BeTrue())
+		Expect(set.UseSession("slow", "B")).To(BeTrue())
+		set.End(endedGrants("A"))
+		Expect(set.UseSession("slow", "B")).To(BeTrue())
+		set.End(endedGrants("B"))
+		Expect(set.UseSession("slow", "C")).To(BeFalse())
+		set.RemoveSession("slow")
+		Expect(set.UseSession("slow", "C")).To(BeFalse(), "the handler may still know it for a moment")
+	})
+})
+
+func endedGrants(ids ...string) oauth.Ended {
+	ended := oauth.Ended{Grants: map[string]oauth.EndedGrant{}}
+	for _, id := range ids {
+		ended.Grants[id] = oauth.EndedGrant{}
+	}
+	return ended
+}
+
+var _ = Describe("The context of a response", Label("G16"), func() {
+	var (
+		request context.Context
+		hangUp  context.CancelFunc
+		answer  *responseContext
+		cause   = errors.New("the grant has ended")
+	)
+	BeforeEach(func() {
+		request, hangUp = context.WithCancel(context.WithValue(context.Background(), identityKey{}, "of the request"))
+		DeferCleanup(hangUp)
+		answer = newContext(request)
+	})
+
+	It("ends with its cause, and leaves the context of the request alone", func() {
+		before, cancel := context.WithCancel(answer)
+		defer cancel()
+		answer.end(cause)
+		Expect(before.Done()).To(BeClosed())
+		Expect(context.Cause(before)).To(MatchError(cause))
+		Expect(context.Cause(answer)).To(MatchError(cause))
+		Expect(request.Err()).To(Succeed())
+	})
+
+	It("returns the identity of its caller as soon as it is known, also after the end", func() {
+		Expect(answer.Value(identityKey{})).To(Equal("of the request"))
+		answer.identity = &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}}
+		answer.end(nil)
+		Expect(answer.Value(identityKey{})).To(BeIdenticalTo(answer.identity))
 	})
 })

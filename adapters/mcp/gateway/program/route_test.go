@@ -1,14 +1,19 @@
 package program
 
 import (
+	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
+	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -58,16 +63,6 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 		}
 	})
 
-	It("may follow a byte order mark; pretty-printed JSON and other text is passed on for the log", func() {
-		others = nil
-		texts, err := read(strings.NewReader("\ufeff{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\nready " +
-			"{\"jsonrpc\":\"2.0\",\"method\":\"b\"}\r\n{\n  \"jsonrpc\": \"2.0\",\nusage: x"))
-		Expect(err).To(MatchError(io.EOF))
-		Expect(texts).To(HaveExactElements(`{"jsonrpc":"2.0","method":"a"}`))
-		Expect(others).To(HaveExactElements(`ready {"jsonrpc":"2.0","method":"b"}`,
-			"{", `  "jsonrpc": "2.0",`, "usage: x"))
-	})
-
 	It("may have 16 MiB and no more", Label("U25"), func() {
 		const begin, end = `{"jsonrpc":"2.0","method":"a","params":{"x":"`, "\"}}\n"
 		long := func(size int) string { return begin + strings.Repeat("x", size-len(begin)-len(end)) + end }
@@ -90,17 +85,17 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 		Expect(readMessages(strings.NewReader(line+line), &second, func(message.Message) {}, func(string) {})).
 			To(MatchError(io.EOF))
 	})
+})
 
-	DescribeTable("name the request that they cancel", func(text string, cancels bool) {
-		messages, _, err := message.Decode([]byte(text))
-		Expect(err).NotTo(HaveOccurred())
-		_, ok := messages[0].Cancels()
-		Expect(ok).To(Equal(cancels))
-	},
-		Entry(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`, true),
-		Entry(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`, true),
-		Entry(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, false),
-		Entry(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled"}`, false),
-		Entry(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"requestId":7}}`, false),
-	)
+var _ = Describe("Starting the program", Label("U25"), func() {
+	It("is refused for a person who has started it too often", func() {
+		mayStart := func(person string) bool { return person != "ada" }
+		u := New(gateway.Address{}, gateway.Config{}, gateway.Options{}, mayStart)
+		_, err := u.start(httptest.NewRequest(http.MethodPost, "/mcp", nil), oauth.Caller{Subject: "ada"},
+			oauth.HostToken{})
+		var failure *gateway.Failure
+		Expect(errors.As(err, &failure)).To(BeTrue())
+		Expect(err).To(MatchError(ContainSubstring("started too often for this person")))
+		Expect(failure.Status).To(Equal(http.StatusServiceUnavailable))
+	})
 })

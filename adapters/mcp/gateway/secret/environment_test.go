@@ -18,7 +18,6 @@ var _ = Describe("An environment", Label("U23"), func() {
 	},
 		Entry("a name with a hyphen", "API-KEY", "s3cret", "a name that no variable can have"),
 		Entry("a name with an equals sign", "A=B", "s3cret", "a name that no variable can have"),
-		Entry("no name", "", "s3cret", "a name that no variable can have"),
 		Entry("NUL", "KEY", "s3cret\x00", "the variable KEY contains NUL"),
 		Entry("an unknown field", "KEY", "s3cret{user}", "the variable KEY: it has an unknown field user"),
 	)
@@ -40,13 +39,6 @@ var _ = Describe("An environment", Label("U23"), func() {
 			Expect(e.Finder(values).Finds(text)).To(BeTrue(), text)
 		}
 		Expect(e.Finder(values).Finds("plain")).To(BeFalse())
-	})
-
-	It("refuses a key with NUL", func() {
-		e, _ := ParseEnvironment(map[string]string{"KEY": "{token}"}, nil)
-		_, err := e.Render(credential.Values{"token": "s3cret\x00X=1"})
-		Expect(err).To(MatchError(And(ContainSubstring("the variable KEY would have a control character"),
-			Not(ContainSubstring("s3cret")))))
 	})
 })
 

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptrace"
+	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,22 +56,6 @@ var _ = Describe("An upstream that fails", Label("U10"), func() {
 		return answer.Body.Close()
 	}
 
-	It("gets none either although an idle connection was closed between two failures", func(ctx SpecContext) {
-		failing := t.next
-		for failed := range failuresInARow {
-			if failed == failuresInARow-1 {
-				t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
-					httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Reused: true})
-					return nil, io.EOF
-				})
-				Expect(ask(ctx)).NotTo(Succeed())
-				t.next = failing
-			}
-			Expect(ask(ctx)).NotTo(MatchError(errDown))
-		}
-		Expect(ask(ctx)).To(MatchError(errDown))
-	})
-
 	It("gets requests after a pause, and no pause after a success", func(ctx SpecContext) {
 		for range failuresInARow {
 			Expect(ask(ctx)).NotTo(Succeed())
@@ -95,16 +80,6 @@ var _ = Describe("An upstream that fails", Label("U10"), func() {
 		Expect(ask(ctx) != nil).To(Equal(counts))
 	}, Entry(nil, 502, true), Entry(nil, 503, true), Entry(nil, 504, true), Entry(nil, 500, false),
 		Entry(nil, 401, false))
-
-	It("releases the context of a response when its body is closed", func(ctx SpecContext) {
-		var kept context.Context
-		t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
-			kept = r.Context()
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		})
-		Expect(ask(ctx)).To(Succeed())
-		Expect(kept.Err()).To(HaveOccurred())
-	})
 
 	It("counts neither failures between successes nor requests that clients cancel", func(ctx SpecContext) {
 		gone, leave := context.WithCancel(ctx)
@@ -134,4 +109,42 @@ var _ = Describe("An upstream that fails", Label("U10"), func() {
 		defer end()
 		Expect(ask(short)).To(MatchError(context.DeadlineExceeded))
 	})
+})
+
+var _ = Describe("The cookies of a session", Label("U18"), func() {
+	const key = "ada\x00session"
+	var kept *cookies
+	BeforeEach(func() {
+		target, err := url.Parse("https://mcp.example/api/mcp")
+		Expect(err).NotTo(HaveOccurred())
+		kept = newCookies(target, "")
+	})
+	sent := func() []*http.Cookie {
+		request := httptest.NewRequest(http.MethodPost, "https://mcp.example/api/mcp", nil)
+		kept.addTo(request, key)
+		return request.Cookies()
+	}
+
+	It("are kept for the path of the upstream only, so that others do not pile up", func() {
+		for i := range 100 {
+			kept.keep(key, []*http.Cookie{
+				{Name: fmt.Sprint("c", i), Value: strings.Repeat("x", 1000), Path: "/other"},
+				{Name: fmt.Sprint("d", i), Value: "x", Domain: "other.example"},
+				{Name: "route", Value: fmt.Sprint(i), Path: "/api"},
+			})
+		}
+		jar, _ := kept.byKey.Get(key)
+		other, err := url.Parse("https://mcp.example/other")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(jar.Cookies(other)).To(BeEmpty())
+		Expect(sent()).To(HaveExactElements(And(HaveField("Name", "route"), HaveField("Value", "99"))))
+	})
+
+	DescribeTable("are forgotten when there are too many:", func(count, length, remain int) {
+		for i := range count {
+			kept.keep(key, []*http.Cookie{{Name: fmt.Sprintf("c%02d", i), Value: strings.Repeat("x", length)}})
+		}
+		Expect(sent()).To(HaveLen(remain))
+	}, Entry("not with 50", 50, 10, 50), Entry("with 51", 51, 10, 0), Entry("not with 4 KiB", 2, 2045, 2),
+		Entry("with more than 4 KiB", 2, 2046, 0))
 })

@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -58,34 +57,6 @@ var _ = Describe("A process", Label("U24"), func() {
 		Expect(io.ReadAll(start(Program{Path: path, Args: []string{"/proc/self/fd"}, Dir: "/"}))).
 			To(BeEquivalentTo("0\n1\n2\n3\n"), "the last is that of ls")
 	})
-
-	It("passes its streams, and reports its exit status", func() {
-		var lines bytes.Buffer
-		child, err := Start(shell("read line; echo got $line; echo one >&2; printf two >&2; exit 7"),
-			func(line string) {
-				fmt.Fprintf(&lines, "%s|", line)
-			})
-		Expect(err).NotTo(HaveOccurred())
-		_, err = child.Write([]byte("this\n"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(io.ReadAll(child)).To(BeEquivalentTo("got this\n"))
-		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
-		Expect(child.Err()).To(MatchError("exit status 7"))
-		Expect(lines.String()).To(Equal("one|two|"))
-	})
-
-	DescribeTable("reports how it ended:", func(script, reason string) {
-		child := start(shell(script))
-		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
-		if reason == "" {
-			Expect(child.Err()).To(Succeed())
-			return
-		}
-		Expect(child.Err()).To(MatchError(ContainSubstring(reason)))
-	},
-		Entry("well", "true", ""),
-		Entry("by a signal", "kill -9 $$", "signal: killed"),
-	)
 
 	It("does not end with the thread of its caller", func() {
 		started := make(chan *Process)
