@@ -120,3 +120,21 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 		Expect(endedOverlap).To(BeNumerically(">", 5*time.Second), "the maximum wait of a transaction")
 	})
 })
+
+var _ = Describe("Starting a program", Label("U25"), func() {
+	It("is limited for each person, to thirty in a minute or three for each process of theirs", func() {
+		for processes, atOnce := range map[int]int{1: 30, 20: 60} {
+			mayStart := newStarts(processes)
+			for range atOnce {
+				Expect(mayStart("ada")).To(BeTrue())
+			}
+			Expect(mayStart("ada")).To(BeFalse())
+			Expect(mayStart("bob")).To(BeTrue())
+		}
+	})
+})
+
+// WithSweepEvery sets the interval of sweeps.
+func WithSweepEvery(every time.Duration) OAuthOption {
+	return func(o *oauthOptions) { o.sweepInterval = every }
+}

@@ -1,11 +1,13 @@
 package bootstrap_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,16 +16,19 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 // host is a site with its settings, verifier and store.
@@ -194,3 +199,88 @@ func resource(uris ...string) func(url.Values) { return func(v url.Values) { v["
 
 // scope sets the scope parameter.
 func scope(names string) func(url.Values) { return func(v url.Values) { v.Set("scope", names) } }
+
+func TestBootstrap(t *testing.T) {
+	suite.Run(t, "Bootstrap")
+}
+
+var _ = Describe("A log that masks tokens", Label("H8"), func() {
+	It("does so in messages, and in attributes of every kind", func() {
+		token := "ppa_" + strings.Repeat("x", 80)
+		var written bytes.Buffer
+		logger := bootstrap.MaskTokens(slog.New(slog.NewTextHandler(&written, nil)))
+		Expect(bootstrap.MaskTokens(logger)).To(BeIdenticalTo(logger))
+		logger.With("kept", token).WithGroup("group").Error("panic of "+token,
+			"text", "/"+token, "error", fmt.Errorf("reading: %w", errors.New("no "+token)),
+			slog.Group("inner", "list", []string{token}), "number", 7, "body", json.RawMessage(`"`+token+`"`))
+		Expect(written.String()).To(And(Not(ContainSubstring("ppa_")),
+			ContainSubstring(`kept="[access token]"`), ContainSubstring(`msg="panic of [access token]"`),
+			ContainSubstring(`group.text="/[access token]"`),
+			ContainSubstring(`group.error="reading: no [access token]"`),
+			ContainSubstring(`group.inner.list="[[access token]]"`), ContainSubstring("group.number=7"),
+			ContainSubstring(`group.body="\"[access token]\""`)))
+	})
+})
+
+// hostLoggingTo builds a site without the SDK.
+func hostLoggingTo(log *gbytes.Buffer, config oauth.Config, store oauth.Store) *host {
+	GinkgoHelper()
+	if config.VerifyBearer == nil && config.Verifier == nil {
+		config.VerifyBearer = func(string) bool { return true }
+	}
+	config.Logger = slog.New(slog.NewTextHandler(log, nil))
+	authz, err := bootstrap.NewOAuthServer(config, store, bootstrap.WithClientDirectory(published{}))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(authz.Close)
+	h := &host{Echo: echo.New(), issuer: config.Issuer, authz: authz}
+	Expect(bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {}, bootstrap.WithOAuth(authz)).
+		Register(h.Echo)).To(Succeed())
+	return h
+}
+
+var _ = Describe("A host that looks for its own mistake in the log", Label("J17"), func() {
+	var log *gbytes.Buffer
+	open := func(config oauth.Config, store oauth.Store) *host {
+		GinkgoHelper()
+		log, config.Issuer = gbytes.NewBuffer(), issuer
+		return hostLoggingTo(log, config, store)
+	}
+
+	It("finds the text of its verifier's error, without the token, and the trace has the type only",
+		Label("B15"), func(ctx SpecContext) {
+			site := newFakeVerifier()
+			site.set(func(token string) (oauth.Principal, error) {
+				return oauth.Principal{}, errors.New("no row for " + token + " in table users")
+			})
+			h := open(oauth.Config{Verifier: site}, openStore())
+			Expect(h.approve(h.ticket())).To(beConsentPage())
+			Expect(log.Contents()).To(ContainSubstring(`error="no row for [redacted] in table users"`))
+			Expect(log.Contents()).NotTo(ContainSubstring("host-token"))
+			h.authz.Close()
+			attempts, err := h.authz.Trace(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(attempts).To(HaveLen(1))
+			Expect(attempts[0].Steps).
+				To(ContainElement(HaveField("Reason",
+					And(ContainSubstring("failed with *errors.errorString"), Not(ContainSubstring("table"))))))
+		})
+
+	It("finds the type and the place of a panic in its own function, and not the value", func() {
+		h := open(oauth.Config{AllowClient: func(string) bool { panic(errors.New("ada@example.com")) }}, openStore())
+		Expect(h.ask().Code).To(Equal(http.StatusServiceUnavailable))
+		Expect(log.Contents()).
+			To(And(ContainSubstring("type *errors.errorString"), ContainSubstring("host_test.go:"),
+				Not(ContainSubstring("ada@"))))
+	})
+
+	It("finds the place of a panic in its store", Label("G11"), func() {
+		var broken atomic.Bool
+		h := open(oauth.Config{}, &down{Store: openStore(), panics: &broken})
+		tokens := tokensOf(h.exchange(h.code()))
+		broken.Store(true)
+		Expect(h.call(tokens.Access).Code).To(Equal(http.StatusServiceUnavailable))
+		Expect(log.Contents()).
+			To(And(ContainSubstring("type string"), ContainSubstring("settings_test.go:"),
+				Not(ContainSubstring("rack"))))
+	})
+})

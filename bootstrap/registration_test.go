@@ -4,6 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,6 +17,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/diagnosis"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -135,38 +140,19 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 			e.options = append(e.options, bootstrap.WithIPExtractor(bootstrap.BehindProxies(nil)))
 		}, "WithIPExtractor is for Handler: set e.IPExtractor"),
 		Entry("no MCP server", func(e *embedding) { e.tools = nil }, "the MCP server is nil: make one"),
-		Entry("an unknown resource", func(e *embedding) {
-			e.options = append(e.options, bootstrap.WithResource(issuer+"/other"))
-		}, "not a resource of the oauth.Config: choose one of", issuer+"/more"),
 		Entry("a scope of a tool that no client can request", func(e *embedding) {
 			e.options = append(e.options, wantsScope("mcp:write"))
 		},
 			`wants mcp:write for the tool "write"`, "add it to Scopes of the oauth.Config"),
-		Entry("the same with a policy that hides the tool", func(e *embedding) {
-			e.options = append(e.options, wantsScope("mcp:write"),
-				bootstrap.WithToolPolicy(func(oauth.Caller, string) bool {
-					return false
-				}))
-		}, `wants mcp:write for the tool "write"`),
 		Entry("a route of the site at the MCP endpoint", func(e *embedding) {
 			e.site.POST("/mcp", answerTo("mine"))
 		}, "the site's route POST /mcp would be hidden: move it, or choose another Resource"),
-		Entry("routes of the site at the OAuth endpoints", func(e *embedding) {
-			e.site.Match([]string{http.MethodGet, http.MethodPost}, "/oauth/authorize", answerTo("mine"))
-		}, "the site's route GET, POST /oauth/authorize would be hidden"),
 		Entry("a second registration", func(e *embedding) {
 			e.register = func(server *bootstrap.MCPServer) error {
 				Expect(server.Register(e.site)).To(Succeed())
 				return server.Register(e.site)
 			}
 		}, "this MCPServer is registered already: leave out the second"),
-		Entry("a handler of a registered server", func(e *embedding) {
-			e.register = func(server *bootstrap.MCPServer) error {
-				Expect(server.Register(e.site)).To(Succeed())
-				_, err := server.Handler()
-				return err
-			}
-		}, "this MCPServer is registered already"),
 		Entry("two servers for one resource", func(e *embedding) {
 			e.register = func(server *bootstrap.MCPServer) error {
 				Expect(server.Register(e.site)).To(Succeed())
@@ -205,14 +191,9 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		Expect(e.run()).To(hasParts("Issuer is empty", "Verifier is a nil", "the store is nil", "option 1 is nil"))
 	})
 
-	It("is told a nil option of a gateway", func() {
-		e := newEmbedding()
-		authz, err := bootstrap.NewOAuthServer(e.config, e.store)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(authz.Close)
-		_, err = bootstrap.NewGateway(bootstrap.Upstream{URL: "ftp://x"}, bootstrap.GatewayConfig{},
-			bootstrap.WithOAuth(authz), nil)
-		Expect(err).To(hasParts("option 2 is nil", "HostTokenInUse"))
+	It("is told a nil option of a probe", func() {
+		_, err := bootstrap.NewClientProbe(oauth.Config{}, nil)
+		Expect(err).To(MatchError("option 1 is nil: leave it out"))
 	})
 
 	It("can register a second server for another resource, and a server whose middleware refuses to list tools",
@@ -232,4 +213,138 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 			}
 			Expect(e.run()).To(Succeed())
 		})
+})
+
+var _ = Describe("A site with its own page at /register", Label("T3", "F4"), func() {
+	answered := func(text string) echo.HandlerFunc {
+		return func(c echo.Context) error { return c.String(http.StatusOK, text) }
+	}
+	register := func(ctx context.Context, config oauth.Config, routes func(*echo.Echo)) (status int, text string,
+		connections []diagnosis.Attempt) {
+		config.Issuer, config.VerifyBearer, config.Logger = issuer, func(string) bool {
+			return true
+		}, slog.New(slog.DiscardHandler)
+		authz, err := bootstrap.NewOAuthServer(config, openStore())
+		Expect(err).NotTo(HaveOccurred())
+		e := echo.New()
+		routes(e)
+		server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+			bootstrap.WithOAuth(authz))
+		Expect(server.Register(e)).To(Succeed())
+		w := (&host{Echo: e, issuer: issuer, authz: authz}).post("/register", url.Values{})
+		authz.Close() // writes the steps
+		connections, err = authz.Trace(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		return w.Code, w.Body.String(), connections
+	}
+
+	DescribeTable("answers there as without Pasteport", func(ctx SpecContext, routes func(*echo.Echo), text string) {
+		status, body, connections := register(ctx, oauth.Config{}, routes)
+		Expect(status).To(Equal(http.StatusOK))
+		Expect(body).To(Equal(text))
+		Expect(connections).To(BeEmpty())
+	},
+		Entry("by a route with a parameter", func(e *echo.Echo) { e.POST("/:page", answered("page")) }, "page"),
+	)
+
+	It("has the attempt of a client in the trace when it answers 404 itself", func(ctx SpecContext) {
+		status, body, connections := register(ctx, oauth.Config{}, func(e *echo.Echo) {
+			e.HTTPErrorHandler = func(_ error, c echo.Context) {
+				_ = c.String(http.StatusNotFound, "no such page here")
+			}
+		})
+		Expect(status).To(Equal(http.StatusNotFound))
+		Expect(body).To(Equal("no such page here"))
+		Expect(connections).To(ConsistOf(HaveField("Verdict", ContainSubstring("has to register itself"))))
+	})
+
+	It("has the attempt in the trace when its page takes no POST", func(ctx SpecContext) {
+		status, _, connections := register(ctx, oauth.Config{}, func(e *echo.Echo) {
+			e.GET("/register", answered("a form"))
+		})
+		Expect(status).To(Equal(http.StatusMethodNotAllowed))
+		Expect(connections).To(HaveLen(1))
+	})
+})
+
+var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
+	const url = "http://127.0.0.1:9000/mcp"
+	to := bootstrap.Upstream{URL: url}
+	open := func(inUse bool, to bootstrap.Upstream, config bootstrap.GatewayConfig) error {
+		host := openHost(oauth.Config{Issuer: "https://cms.example", HostTokenInUse: inUse}, openStore(), nil)
+		_, err := bootstrap.NewGateway(to, config, bootstrap.WithOAuth(host.authz))
+		return err
+	}
+
+	It("needs an OAuth server whose access tokens can open the host token, and an upstream", func() {
+		Expect(open(true, to, bootstrap.GatewayConfig{})).To(Succeed())
+		Expect(open(false, to, bootstrap.GatewayConfig{Credential: bootstrap.CredentialNone})).To(Succeed())
+		Expect(open(false, to, bootstrap.GatewayConfig{})).To(MatchError(ContainSubstring("set HostTokenInUse")))
+		Expect(open(true, bootstrap.Upstream{}, bootstrap.GatewayConfig{})).
+			To(MatchError(ContainSubstring("it is not a URL")))
+		Expect(open(true, to, bootstrap.GatewayConfig{Credential: "basic"})).
+			To(MatchError(ContainSubstring("choose one of")))
+		_, err := bootstrap.NewGateway(to, bootstrap.GatewayConfig{})
+		Expect(err).To(MatchError(ContainSubstring("pass WithOAuth to NewGateway")))
+	})
+
+	It("names the fields of the struct, not of the service", func() {
+		err := open(true, to, bootstrap.GatewayConfig{
+			Host:     "http://localhost",
+			Headers:  []string{"Cookie"},
+			Patience: time.Millisecond,
+			Present:  []string{"X-Key: {nothing}"},
+		})
+		Expect(err).To(MatchError(And(MatchRegexp(`(?m)(^|: )Patience is 1ms`), MatchRegexp(`(?m)^Host has`),
+			MatchRegexp(`(?m)^Headers has`), MatchRegexp(`(?m)(^|: )Present: `), Not(ContainSubstring("Gateway.")))))
+		err = open(true, bootstrap.Upstream{Command: "sh", Env: map[string]string{"K": "{token}"}},
+			bootstrap.GatewayConfig{MaxProcesses: -1})
+		Expect(err).To(MatchError(HaveSuffix(": MaxProcesses is -1: choose 1 or more")))
+	})
+})
+
+// siteBehindProxy is an Echo that trusts the addresses in headers of a proxy on loopback.
+func siteBehindProxy(config oauth.Config) *echo.Echo {
+	GinkgoHelper()
+	store, err := persistence.OpenSQLite(filepath.Join(GinkgoT().TempDir(), "oauth.db"))
+	Expect(err).NotTo(HaveOccurred())
+	config.VerifyBearer, config.Logger = func(string) bool { return true }, slog.New(slog.DiscardHandler)
+	authz, err := bootstrap.NewOAuthServer(config, store)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		authz.Close()
+		Expect(store.Close()).To(Succeed())
+	})
+	e := echo.New()
+	e.IPExtractor = echo.ExtractIPFromXFFHeader()
+	e.Any("/*", func(c echo.Context) error { return c.String(http.StatusOK, "the site's own page") })
+	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+		bootstrap.WithOAuth(authz))
+	Expect(server.Register(e)).To(Succeed())
+	return e
+}
+
+func answer(e *echo.Echo, r *http.Request) *httptest.ResponseRecorder {
+	r.RemoteAddr = "127.0.0.1:5555"
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	return w
+}
+
+var _ = Describe("A site behind a proxy", func() {
+	DescribeTable("answers discovery requests before a catch-all route of the site",
+		Label("F1", "F5", "F6"), func(path string, status int) {
+			e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example/cms"})
+			w := answer(e, httptest.NewRequest(http.MethodGet, "https://cms.example"+path, http.NoBody))
+			Expect(w.Code).To(Equal(status), path)
+			Expect(w.Body.String()).NotTo(ContainSubstring("the site's own page"))
+			if status == http.StatusOK {
+				Expect(w.Body.String()).To(ContainSubstring(`"https://cms.example/cms`))
+			}
+		},
+		Entry(nil, "/.well-known/oauth-authorization-server/cms", http.StatusOK),
+		Entry(nil, "/.well-known/oauth-protected-resource/cms/mcp", http.StatusOK),
+		Entry(nil, "/.well-known/openid-configuration/cms/mcp", http.StatusNotFound),
+		Entry(nil, "/cms/mcp", http.StatusUnauthorized),
+	)
 })

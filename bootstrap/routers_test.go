@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
-	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -66,20 +65,6 @@ var _ = Describe("A site that embeds in its own router", Label("F16"), func() {
 				Expect(w.Code).To(Equal(status), path)
 			}
 		},
-		Entry("Echo", SpecTimeout(20*time.Second),
-			func(_ *bootstrap.OAuthServer, server *bootstrap.MCPServer) http.Handler {
-				e := echo.New()
-				e.GET("/about", echo.WrapHandler(http.HandlerFunc(about)))
-				Expect(server.Register(e)).To(Succeed())
-				return e
-			}),
-		Entry("net/http",
-			SpecTimeout(20*time.Second), func(_ *bootstrap.OAuthServer, server *bootstrap.MCPServer) http.Handler {
-				mux := http.NewServeMux()
-				mux.HandleFunc("GET /about", about)
-				mux.Handle("/", handlerOf(server))
-				return mux
-			}),
 		Entry("net/http, path by path",
 			SpecTimeout(20*time.Second), func(_ *bootstrap.OAuthServer, server *bootstrap.MCPServer) http.Handler {
 				mux, endpoints := http.NewServeMux(), handlerOf(server)

@@ -2,7 +2,6 @@ package bootstrap_test
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 
@@ -39,26 +38,6 @@ var mountings = map[string]func(first, second *bootstrap.MCPServer) http.Handler
 		r.Handle("/admin/mcp/*", e)
 		r.NotFound(e.ServeHTTP)
 		return r
-	},
-	"one Echo, path by path in chi": func(first, second *bootstrap.MCPServer) http.Handler {
-		e, r := bothOn(first, second), chi.NewRouter()
-		for _, path := range []string{
-			"/mcp", "/mcp/*", "/admin/mcp", "/admin/mcp/*", "/oauth/*", "/.well-known/oauth-authorization-server",
-			"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/*",
-		} {
-			r.Handle(path, e)
-		}
-		r.Route("/admin", adminPages)
-		return r
-	},
-	"one Echo, in net/http": func(first, second *bootstrap.MCPServer) http.Handler {
-		e, mux, admin := bothOn(first, second), http.NewServeMux(), chi.NewRouter()
-		admin.Route("/admin", adminPages)
-		mux.Handle("/admin/", admin)
-		mux.Handle("/admin/mcp", e)
-		mux.Handle("/admin/mcp/", e)
-		mux.Handle("/", e)
-		return mux
 	},
 	"a handler for each": func(first, second *bootstrap.MCPServer) http.Handler {
 		r, more := chi.NewRouter(), handlerOf(second)
@@ -140,27 +119,6 @@ var _ = Describe("A site with two MCP servers that have scopes of their own", fu
 		})
 	}
 
-	It("names only its own scopes in the metadata and the challenge of each", Label("F17", "F21"), func() {
-		news := openNewsroom("a handler for each")
-		get := func(path string) (*http.Response, map[string]any) {
-			GinkgoHelper()
-			response, err := http.Get(news.URL() + path)
-			Expect(err).NotTo(HaveOccurred())
-			defer response.Body.Close()
-			var members map[string]any
-			_ = json.NewDecoder(response.Body).Decode(&members) // a challenge has no body
-			return response, members
-		}
-		for path, scope := range map[string]string{"/mcp": "articles", "/admin/mcp": "admin"} {
-			_, metadata := get("/.well-known/oauth-protected-resource" + path)
-			Expect(metadata).To(HaveKeyWithValue("scopes_supported", ConsistOf(scope)))
-			challenge, _ := get(path)
-			Expect(challenge.Header.Get("WWW-Authenticate")).To(HaveSuffix(`scope="` + scope + `"`))
-		}
-		_, metadata := get("/.well-known/oauth-authorization-server")
-		Expect(metadata).To(HaveKeyWithValue("scopes_supported", ConsistOf("articles", "admin", oauth.OfflineAccess)))
-	})
-
 	It("offers only its own scopes on the pages of each", Label("A1", "F21"), func() {
 		const issuer = "https://news.example"
 		server := openHost(oauth.Config{
@@ -183,13 +141,5 @@ var _ = Describe("A site with two MCP servers that have scopes of their own", fu
 		Expect(tokens.Scope).To(Equal("admin"))
 		page := server.post("/oauth/connections", url.Values{"decision": {"show"}, "bearer_token": {"host-token"}})
 		Expect(page.Body.String()).To(And(ContainSubstring("Manage accounts"), Not(ContainSubstring("Read articles"))))
-	})
-
-	It("ends all connections of a person if it has only the hash of a token", Label("J10"), func(ctx SpecContext) {
-		news := openNewsroom("a handler for each")
-		news.Connect("root-token")
-		news.At("/admin/mcp").Connect("root-token")
-		news.Connect("ada-token")
-		Expect(news.authz.EndGrants(ctx, func(c oauth.Connection) bool { return c.Subject == "root" })).To(Equal(2))
 	})
 })

@@ -3,10 +3,10 @@ package bootstrap_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -114,30 +115,6 @@ var _ = Describe("A host's own settings", func() {
 		}
 	}, Entry("behind TLS", issuer, "max-age=31536000"), Entry("on loopback", "http://127.0.0.1:8080", ""),
 		Entry("on loopback with TLS", "https://localhost:8443", ""))
-
-	DescribeTable("select the errors that redirect automatically:",
-		Label("A39"), func(config oauth.Config, status int) {
-			config.Issuer = issuer
-			h := openHost(config, openStore(), published{"redirect_uris": []any{"https://client.example/cb?x=%2f"}})
-			w := h.ask(redirect("https://client.example/cb?x=%2f"), func(v url.Values) {
-				v.Set("response_type", "token")
-			})
-			Expect(w.Code).To(Equal(status))
-			Expect(strings.HasPrefix(w.Header().Get("Location"),
-				"https://client.example/cb?x=%2f&error=unsupported_response_type&")).To(Equal(status == 303))
-		},
-		Entry("none by default", oauth.Config{}, 400),
-		Entry("all", oauth.Config{AutoErrorRedirect: true}, 303),
-	)
-
-	It("keep granted scopes and add implied ones", Label("A27"), func() {
-		scopes := []oauth.Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
-		h := openHost(oauth.Config{Issuer: issuer, Scopes: scopes, DefaultScopes: []string{"mcp", "mcp:admin"}},
-			openStore(), nil)
-		Expect(tokensOf(h.exchange(h.code(func(v url.Values) {
-			v.Set("scope", "mcp:admin")
-		}))).Scope).To(Equal("mcp:admin"))
-	})
 })
 
 var _ = Describe("A host's own store", func() {
@@ -184,5 +161,51 @@ var _ = Describe("A host's own store", func() {
 		at.advance(24 * time.Hour)
 		Expect(store.DeleteExpired(ctx, at.now())).To(BeNumerically(">", 0))
 		Expect(h.authz.EndGrantsOf(ctx, "host-token")).To(BeZero())
+	})
+})
+
+// swept is a store that counts deletions of expired rows.
+type swept struct {
+	*persistence.Store
+	times atomic.Int32
+	until atomic.Pointer[time.Time]
+
+	oldest atomic.Pointer[time.Time] // of the trace that is kept
+	most   atomic.Int32
+}
+
+func (s *swept) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
+	s.times.Add(1)
+	s.until.Store(&now)
+	return s.Store.DeleteExpired(ctx, now)
+}
+
+func (s *swept) ForgetAttempts(ctx context.Context, before time.Time, keep int) (int, error) {
+	s.oldest.Store(&before)
+	s.most.Store(int32(keep))
+	return s.Store.ForgetAttempts(ctx, before, keep)
+}
+
+var _ = Describe("Settings of a host", func() {
+	const issuer = "https://cms.example"
+
+	It("delete expired rows at each interval, by the host's clock, until the server is closed", Label("H6"), func() {
+		store, hours := &swept{Store: openStore()}, &clock{}
+		hours.advance(24 * time.Hour)
+		config := oauth.Config{
+			Issuer:       issuer,
+			VerifyBearer: func(string) bool { return true },
+			Now:          hours.now,
+			Logger:       slog.New(slog.DiscardHandler),
+		}
+		authz, err := bootstrap.NewOAuthServer(config, store, bootstrap.WithSweepEvery(time.Millisecond))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(store.times.Load).Should(BeNumerically(">", 2))
+		Expect(*store.until.Load()).To(BeTemporally("~", hours.now(), time.Minute))
+		Eventually(store.most.Load).Should(BeEquivalentTo(5_000))
+		Expect(*store.oldest.Load()).To(BeTemporally("~", hours.now().Add(-7*24*time.Hour), time.Minute))
+		authz.Close()
+		before := store.times.Load()
+		Consistently(store.times.Load, "50ms").Should(BeNumerically("<=", before+1), "one may have been running")
 	})
 })

@@ -1,15 +1,19 @@
 package bootstrap_test
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
 
+	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -57,12 +61,17 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		return asked
 	}
 
-	DescribeTable("refuse tokens of each other", Label("U1", "G8", "N16"), func(uri string) {
-		tokens := tokensOf(server.exchange(server.code(resource(uri)), resource(uri)))
-		opens(tokens.Access, uri)
-		next := tokensOf(server.refresh(tokens.Refresh, resource(uri)))
-		opens(next.Access, uri)
-	}, Entry("the first", first), Entry("the second", second))
+	It("refuse tokens of each other, and exchange none for each other",
+		Label("U1", "U2", "D17", "G8", "N16"), func() {
+			for mine, theirs := range other {
+				code := server.code(resource(mine))
+				Expect(tokensOf(server.exchange(code, resource(theirs))).Error).To(Equal("invalid_target"))
+				tokens := tokensOf(server.exchange(code))
+				opens(tokens.Access, mine)
+				Expect(tokensOf(server.refresh(tokens.Refresh, resource(theirs))).Error).To(Equal("invalid_target"))
+				opens(tokensOf(server.refresh(tokens.Refresh, resource(mine))).Access, mine)
+			}
+		})
 
 	DescribeTable("are selected by a client that", Label("U2", "A28", "A30", "A31"), func(mine string, uris ...string) {
 		opens(tokensOf(server.exchange(server.code(resource(uris...)))).Access, mine)
@@ -73,23 +82,13 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Entry("sends the second twice: the second", second, second, second+"/"),
 	)
 
-	DescribeTable("refuse a client that", Label("U2", "A30", "A31"), func(uris ...string) {
-		w := server.ask(resource(uris...))
-		Expect(w.Code).To(Equal(http.StatusSeeOther))
-		Expect(w.Header().Get("Location")).To(ContainSubstring("error=invalid_target"))
-	},
-		Entry("sends both", first, second), Entry("sends both in the other order", second, first),
-		Entry("sends an unknown resource", issuer+"/other"),
-		Entry("sends a known and an unknown resource", second, issuer+"/other"), Entry("sends the issuer", issuer),
-	)
-
-	DescribeTable("are not exchanged for each other", Label("U2", "D17"), func(mine string) {
-		code := server.code(resource(mine))
-		Expect(tokensOf(server.exchange(code, resource(other[mine]))).Error).To(Equal("invalid_target"))
-		tokens := tokensOf(server.exchange(code))
-		Expect(tokensOf(server.refresh(tokens.Refresh, resource(other[mine]))).Error).To(Equal("invalid_target"))
-		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(BeEmpty())
-	}, Entry("a token of the first", first), Entry("a token of the second", second))
+	It("refuse a client that sends both, or another resource", Label("U2", "A30", "A31"), func() {
+		for _, uris := range [][]string{{first, second}, {issuer + "/other"}, {second, issuer + "/other"}, {issuer}} {
+			w := server.ask(resource(uris...))
+			Expect(w.Code).To(Equal(http.StatusSeeOther))
+			Expect(w.Header().Get("Location")).To(ContainSubstring("error=invalid_target"))
+		}
+	})
 
 	It("share one verifier if only that is configured", Label("U3"), func() {
 		config := oauth.Config{Issuer: issuer, Verifier: sites[first],
@@ -114,5 +113,55 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(fewer.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
 		Expect(fewer.approve(kept).Code).To(Equal(http.StatusSeeOther))
 		Expect(tokensOf(server.exchange(code)).Error).To(BeEmpty(), "the grant is alive")
+	})
+})
+
+var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
+	It("do not redeem or refresh tokens of each other", func() {
+		store := openStore()
+		mine, theirs := openHost(oauth.Config{Issuer: "https://cms.example"}, store, nil),
+			openHost(oauth.Config{Issuer: "https://cms.example/other"}, store, nil)
+		code := mine.code()
+		Expect(tokensOf(theirs.exchange(code)).Error).To(Equal("invalid_grant"))
+		tokens := tokensOf(mine.exchange(code))
+		Expect(tokensOf(theirs.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+		Expect(tokensOf(mine.refresh(tokens.Refresh)).Error).To(BeEmpty())
+	})
+
+	DescribeTable("close the streams of all mounted MCP servers, with any store, when a grant is ended by",
+		Label("G16", "E9"), func(ctx SpecContext, end func(context.Context, *host, *pasteporttest.Connection)) {
+			site, store := pasteporttest.New(GinkgoTB()), openStore()
+			mine := openHost(site.Config(oauth.Config{Secrets: store}), struct{ oauth.Store }{store}, nil)
+			second := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "second", Version: "1"}, nil),
+				bootstrap.WithOAuth(mine.authz))
+			Expect(second.Register(echo.New())).To(Succeed())
+			site.Serve(mine.Echo)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, site.URL()+"/mcp", http.NoBody)
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Accept", "text/event-stream")
+			connection := site.Connect(hostToken)
+			stream, err := connection.Client().Do(r)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stream.StatusCode).To(Equal(http.StatusOK))
+			end(ctx, mine, connection)
+			_, err = io.Copy(io.Discard, stream.Body)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stream.Body.Close()).To(Succeed())
+		},
+		Entry("the site", func(ctx context.Context, at *host, _ *pasteporttest.Connection) {
+			Expect(at.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
+		}, SpecTimeout(10*time.Second)),
+		Entry("the client", func(_ context.Context, _ *host, c *pasteporttest.Connection) { c.End() },
+			SpecTimeout(10*time.Second)),
+	)
+
+	It("refuse forms of each other, even with the same issuer", Label("B4"), func() {
+		store, issuer := openStore(), "https://cms.example"
+		mine := openHost(oauth.Config{Issuer: issuer}, store, nil)
+		theirs := openHost(oauth.Config{Issuer: issuer, Resource: issuer + "/other"}, store, nil)
+		form := mine.ticket()
+		Expect(theirs.approve(form)).
+			To(And(HaveField("Code", http.StatusBadRequest), HaveField("Header()", Not(HaveKey("Location")))))
+		Expect(mine.approve(form).Code).To(Equal(http.StatusSeeOther))
 	})
 })
