@@ -25,9 +25,3 @@ func Forge(line, after []byte) []byte {
 	forged, _ := sealed.seal(line)
 	return forged
 }
-
-// ForgeAfter returns a line with a valid hash after one with that number and hash.
-func ForgeAfter(number int64, hash string, line []byte) []byte {
-	forged, _ := link{number, hash}.seal(line)
-	return forged
-}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -108,21 +106,6 @@ var _ = Describe("A journal", func() {
 		journal.Note(attempt.Entry{Step: step, Attempt: id, Agent: "cli"})
 	}
 
-	It("writes all steps in order before it closes", func() {
-		open()
-		for _, kind := range []attempt.Kind{attempt.Page, attempt.Exchange, attempt.Refresh} {
-			note(attempt.Passed, kind, "a")
-		}
-		for i := range 400 {
-			note(attempt.Passed, attempt.Refresh, fmt.Sprint(i))
-		}
-		journal.Close()
-		Expect(kept.Path("a")).To(Equal("page exchange refresh"))
-		Expect(kept.attempts["a"].At).To(Equal(then))
-		Expect(kept.attempts).To(HaveLen(401))
-		journal.Close() // a second Close is allowed
-	})
-
 	It("drops steps without waiting when its queue is full, and logs their number", func() {
 		kept.held = make(chan struct{})
 		open()
@@ -157,25 +140,6 @@ var _ = Describe("A journal", func() {
 		Entry("pages", attempt.Page, attempt.Passed, "b"),
 		Entry("calls with an unknown token", attempt.Call, attempt.Refused, ""),
 	)
-
-	It("logs the number of steps that it could not write before it closed", func() {
-		kept.shut, kept.held = errors.New("disk full"), make(chan struct{})
-		open()
-		for range 2*batchSize + 5 {
-			note(attempt.Passed, attempt.Refresh, "a")
-		}
-		go journal.Close()
-		<-journal.open.Done()
-		close(kept.held)
-		<-journal.closed
-		told := 0
-		for _, line := range regexp.MustCompile(`steps=(\d+)`).FindAllStringSubmatch(string(logged.Contents()), -1) {
-			steps, err := strconv.Atoi(line[1])
-			Expect(err).NotTo(HaveOccurred())
-			told += steps
-		}
-		Expect(told).To(Equal(2*batchSize + 5))
-	})
 
 	It("tries again when the store fails for a moment, so that no step is lost", func() {
 		kept.fails = writeAttempts - 1
@@ -224,9 +188,6 @@ var _ = Describe("A journal", func() {
 	},
 		Entry("once", false, func() {}),
 		Entry("again the next day", true, func() { clock = clock.Add(24 * time.Hour) }),
-		Entry("not again the same day", false, func() { clock = clock.Add(23 * time.Hour) }),
 		Entry("again after one that failed", true, func() { note(attempt.Failed, attempt.Call, "a") }),
-		Entry("again after a refused refresh", true, func() { note(attempt.Refused, attempt.Refresh, "a") }),
-		Entry("not again after one of another client", false, func() { note(attempt.Failed, attempt.Call, "b") }),
 	)
 })

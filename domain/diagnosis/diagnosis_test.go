@@ -106,27 +106,8 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 		Entry("but not later", false, func(*attempt.Entry) {}, 5*time.Minute),
 		Entry("but not from another network", false, func(e *attempt.Entry) { e.Address = office }, time.Second),
 		Entry("but not with another user agent", false, func(e *attempt.Entry) { e.Agent = "cli/2" }, time.Second),
-		Entry("but not as another client", false, func(e *attempt.Entry) { e.Client = "c" }, time.Second),
-		Entry("but not besides discovery", false, func(e *attempt.Entry) { e.Kind = attempt.Call }, time.Second),
 		Entry("but not with a ticket", false, func(e *attempt.Entry) { e.Attempt = "a" }, time.Second),
 	)
-
-	It("goes on in the next five minutes with what has just begun, and not longer", func() {
-		begun := later(4*time.Minute+59*time.Second, took("cli", home, "challenge", "resource_metadata"))
-		Expect(pathsOf(begun)).To(ConsistOf("challenge resource_metadata"))
-		begun[1].At = begun[0].At.Add(time.Minute)
-		Expect(pathsOf(begun)).To(HaveLen(2))
-		Expect(pathsOf(append(begun[:1:1], later(5*time.Minute, took("cli", home, "call:refused"))...))).To(HaveLen(2))
-	})
-
-	It("uses the client's document and its own user agent, not the browser's", func() {
-		steps := append(took("browser", home, "authorize@a"), took("program", office, "exchange@a")...)
-		steps = append(steps, took("browser", home, "token_judged@a:refused")...)
-		steps[0].Client = "https://client.example/c.json"
-		a := assembled(steps, then)[0]
-		Expect([]string{a.Client, a.Agent, a.Address, a.Who()}).
-			To(Equal([]string{"https://client.example/c.json", "program", office, "client.example"}))
-	})
 
 	DescribeTable("finds one by", func(id string, only bool) {
 		all := assembled(took("cli", home, "authorize@abc", "page@abd"), then)
@@ -137,7 +118,6 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 		}
 	},
 		Entry("its id", "abc", true), Entry("the request of a step", "clipage", true),
-		Entry("the beginning of two", "ab", false),
 		Entry("the beginning of a request", "clip", true), Entry("the beginning of the requests of two", "cli", false),
 	)
 })
@@ -159,21 +139,6 @@ var _ = Describe("The steps of an attempt", func() {
 		Entry("but none of a page, because people report their ids", "page@a:refused", 2, "page page"),
 		Entry("but none of the wrong tokens", "token_judged@a:refused", 2, "token_judged token_judged"),
 	)
-
-	It("show the newest of repeated ones, and the reasons of refusals that differ", func() {
-		steps := took("cli", home, "call@a:refused", "call@a:refused", "call@a:refused")
-		steps[1].Request, steps[2].Reason = "R", "another"
-		Expect(assembled(steps, then)[0].Steps).To(HaveExactElements(HaveField("Request", "R"),
-			HaveField("Reason", "another")))
-	})
-
-	It("are the first and the newest when there are more than 30", func() {
-		a := assembled(took("cli", home, strings.Fields("authorize@a"+strings.Repeat(" call@a refresh@a", 20)+
-			" ended@a")...), then)[0]
-		Expect(a.Steps).To(HaveLen(30))
-		Expect(pathOf(a)).To(And(HavePrefix("authorize call"), HaveSuffix("refresh ended")))
-		Expect(a.Begun).To(Equal(then))
-	})
 
 	It("do not revive a connection that has ended, whenever they are written", func() {
 		steps := took("cli", home, "exchange@a", "ended@a", "call@a", "refresh@a")
@@ -211,13 +176,6 @@ var _ = Describe("Attempts of doctor", Label("T1"), func() {
 		forged := append(took("node", home, "authorize@a"), took(run, home, "page@a", "exchange@a")...)
 		Expect(assembled(forged, then)).To(ConsistOf(HaveField("Doctor", false)))
 	})
-
-	It("are not marked when a browser or another client takes part", func() {
-		mixed := append(took(run, home, "authorize@a"), took("Mozilla/5.0", home, "page@a")...)
-		Expect(assembled(mixed, then)).To(ConsistOf(HaveField("Doctor", false)))
-		Expect(assembled(took("pasteport-doctors", home, "challenge"), then)).
-			To(ConsistOf(HaveField("Doctor", false)))
-	})
 })
 
 var _ = Describe("A client that has to register itself", Label("T3"), func() {
@@ -240,7 +198,6 @@ var _ = Describe("A client that has to register itself", Label("T3"), func() {
 	},
 		Entry("first of all", "registration:refused"),
 		Entry("after the metadata", "challenge", "server_metadata", "registration:refused"),
-		Entry("and then tries another transport", "challenge", "server_metadata", "registration:refused", "challenge"),
 	)
 
 	It("is the suspected cause when the client stops at metadata without a registration endpoint", func() {
@@ -255,12 +212,6 @@ var _ = Describe("A client that has to register itself", Label("T3"), func() {
 		on := assembled(took("cli", home, "challenge", "server_metadata"), then.Add(time.Hour))[0]
 		Expect(on.Verdict).NotTo(ContainSubstring("register"))
 		Expect(on.Hint).To(ContainSubstring("still has tokens"), "as mcp-remote when it starts again")
-	})
-
-	It("is not suspected of a client that has had a code", func() {
-		steps := append(took("cli", home, "exchange@a"), off("server_metadata")...)
-		Expect(assembled(steps, then.Add(time.Hour))).To(ContainElement(HaveField("Verdict",
-			Equal("The client read the metadata of the server but never opened the authorization page."))))
 	})
 })
 
@@ -294,26 +245,15 @@ var _ = Describe("The verdict about a connection", func() {
 		Expect(c.Verdict).NotTo(BeEmpty())
 	},
 		Entry("connected after the first call", Connected, attempt.Kind(""), time.Hour, connected),
-		Entry("connected after a refresh", Connected, attempt.Kind(""), time.Hour, connected+" refresh@a"),
 		Entry("connected although one call was refused", Connected, attempt.Kind(""), time.Hour,
 			connected+" call@a:refused"),
-		Entry("connected although a stream was refused", Connected, attempt.Kind(""), time.Hour,
-			connected+" stream@a:refused"),
-		Entry("connected although the form was submitted again", Connected, attempt.Kind(""), time.Hour,
-			connected+" token_judged@a:refused"),
 		Entry("under way while it only renews its token", UnderWay, attempt.Call,
 			24*time.Hour-time.Millisecond,
 			"refresh@a"),
-		Entry("half way when it never makes a call", HalfWay, attempt.Call, 24*time.Hour-time.Second,
-			"exchange@a refresh@a refresh@a"),
-		Entry("under way although another document is missing", UnderWay, attempt.Authorize, time.Second,
-			"server_metadata server_metadata:refused"),
 		Entry("stopped when the only document is missing", Stopped, attempt.Kind(""), time.Second,
 			"resource_metadata server_metadata:refused"),
 		Entry("stopped when the refresh was refused", Stopped, attempt.Kind(""), time.Hour,
 			connected+" refresh@a:refused"),
-		Entry("stopped when its only call was refused", Stopped, attempt.Kind(""), time.Hour,
-			"exchange@a call@a:refused"),
 		Entry("stopped when a step failed", Stopped, attempt.Kind(""), time.Second,
 			"authorize@a client_metadata@a:failed"),
 		Entry("ended, also with later steps", Ended, attempt.Kind(""), time.Hour,
@@ -321,9 +261,6 @@ var _ = Describe("The verdict about a connection", func() {
 		Entry("under way within the minute of a program", UnderWay, attempt.Call,
 			time.Minute-time.Millisecond,
 			"exchange@a"),
-		Entry("half way after that minute", HalfWay, attempt.Call, time.Minute, "exchange@a"),
-		Entry("under way within the ten minutes of a person", UnderWay, attempt.TokenJudged,
-			10*time.Minute-time.Millisecond, "page@a"),
 		Entry("half way after those minutes", HalfWay, attempt.TokenJudged, 10*time.Minute, "page@a"),
 	)
 
@@ -356,21 +293,6 @@ var _ = Describe("The verdict about a connection", func() {
 		Entry("the request in the log for a failure of this service", "", attempt.Failed, "request cliexchange"),
 	)
 
-	DescribeTable("gives advice when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {
-		steps := took("cli", home, strings.Fields(path)...)
-		steps[len(steps)-1].Rule, steps[len(steps)-1].Reason = rule, "the reason"
-		c := assembled(steps, then)[0]
-		Expect(c.Verdict).To(ContainSubstring(`"MCP call"`))
-		Expect(c.Verdict).To(ContainSubstring("the reason"))
-		Expect(c.Hint).To(ContainSubstring(hint))
-	},
-		Entry("is not tried for a while", connected+" call@a:failed", "U10", "five times in a row", Label("U10")),
-		Entry("does not get a name that the rules deny", "exchange@a call@a:refused", "U26",
-			"do not allow this person what the client asked for", Label("U26")),
-		Entry("sends an answer that cannot be filtered", "exchange@a call@a:failed", "U27",
-			"longer than 16 MiB, compressed in another way than gzip, or not valid JSON", Label("U27")),
-	)
-
 	It("explains how to connect again when the token is no longer valid, whether the site or the upstream server "+
 		"refused it", Label("gateway", "U8"), func() {
 		steps := took("cli", home, "exchange@a", "call@a", "ended@a", "call@a:refused")
@@ -378,11 +300,5 @@ var _ = Describe("The verdict about a connection", func() {
 		Expect(assembled(steps, then)[0].Hint).To(ContainSubstring("connect again with a valid token"))
 		steps[2].Reason = string(oauth.EndedByPerson)
 		Expect(assembled(steps, then)[0].Hint).To(BeEmpty())
-	})
-
-	It("has no advice after a call has passed again", Label("gateway"), func() {
-		c := assembled(took("cli", home, strings.Fields(connected+" call@a:failed call@a")...), then)[0]
-		Expect(c.Verdict).NotTo(ContainSubstring("failed"))
-		Expect(c.Hint).To(BeEmpty())
 	})
 })

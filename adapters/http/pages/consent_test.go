@@ -1,8 +1,11 @@
 package pages
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,13 +22,6 @@ var _ = Describe("Asking for consent", func() {
 		Entry(nil, "“Claude” (verified) to «Gazette»? „Zoë’s", "Claude (verified) to Gazette? Zoë’s"),
 		Entry(nil, "Claude」『x』 \"y\"", "Claudex y"),
 	)
-
-	DescribeTable("says so when nothing of the name can be seen", func(name string) {
-		Expect(showConsent(plain(func(c *Consent) { c.ClientName = name })).Body.String()).
-			To(And(ContainSubstring("<h1>Connect an app to <bdi>cms.example</bdi>?</h1>"),
-				Not(ContainSubstring("<q>"))))
-	},
-		Entry(nil, ""), Entry(nil, "\u202e\u200b\u3164"), Entry(nil, "“”"))
 
 	It("never fills the password field", Label("A37", "B8"), func() {
 		for _, problem := range []string{"", "This site did not accept the token."} {
@@ -53,15 +49,96 @@ var _ = Describe("Asking for consent", func() {
 		Entry(nil, 48*time.Hour, 48*time.Hour, "The connection ends after 2 days."),
 		Entry(nil, 48*time.Hour, 90*time.Minute, "The connection ends after 90 minutes."),
 	)
+})
 
-	DescribeTable("tells access that cannot be renewed, and how long it lasts", Label("A44"),
-		func(access, longest time.Duration, lasts string) {
-			page := showConsent(plain(func(c *Consent) { c.AccessTTL, c.GrantTTL = access, longest })).Body.String()
-			Expect(page).To(
-				ContainSubstring("This access ends by itself after " + lasts + ". The app then has to ask you again."))
+func showCallback(accept string, c Callback) *httptest.ResponseRecorder {
+	GinkgoHelper()
+	w := httptest.NewRecorder()
+	Expect(drawn(Appearance{}).For(accept).WriteCallback(w, c)).To(Succeed())
+	return w
+}
+
+var _ = Describe("Showing the callback URL", Label("B22"), func() {
+	const target = "http://127.0.0.1:4321/cb?a=%22&code=ppc_x&state=</textarea><script>alert(1)</script>&" +
+		"iss=https%3A%2F%2Fcms.example"
+	callback := Callback{
+		URL:       target,
+		ExpiresAt: time.Date(2026, 11, 26, 10, 5, 7, 0, time.FixedZone("", 3600)),
+		Left:      5 * time.Minute,
+		Manage:    manage,
+	}
+
+	It("lets its own script run and no other", Label("A38"), func() {
+		w := showCallback("", callback)
+		Expect(w.Code).To(Equal(http.StatusOK))
+		Expect(w.Header()).To(HaveLen(8))
+		Expect(w.Header().Get("Content-Security-Policy")).To(Equal("default-src 'none'; style-src 'nonce-" +
+			styleNonce(w) + "'; base-uri 'none'; frame-ancestors 'none'; script-src 'nonce-" + styleNonce(w) + "'"))
+		Expect(w.Header().Get("Referrer-Policy")).To(Equal("same-origin"))
+		Expect(w.Header().Get("Cache-Control")).To(Equal("no-store"))
+	})
+
+	DescribeTable("says until when the URL works, by the clock of the world and from now",
+		func(left time.Duration, words string) {
+			c := callback
+			c.Left = left
+			Expect(showCallback("", c).Body.String()).
+				To(ContainSubstring(words + `<time datetime="2026-11-26T09:05:07Z">09:05:07 UTC</time>.`))
 		},
-		Entry(nil, time.Hour, 48*time.Hour, "1 hour"), Entry(nil, 24*time.Hour, 2*time.Hour, "2 hours"),
-		Entry(nil, time.Minute, time.Hour, "1 minute"), Entry(nil, 90*time.Second, time.Hour, "1 minute"),
-		Entry(nil, 5*time.Minute, time.Hour, "5 minutes"),
+		Entry("of five minutes", 5*time.Minute, "It works once, for 5 minutes from now, until "),
+		Entry("of almost three minutes", 3*time.Minute-2*time.Second, "It works once, for 2 minutes from now, until "),
+		Entry("of less than two minutes", 2*time.Minute-2*time.Second, "It works once, until "),
+	)
+
+	for _, tag := range languages[1:] {
+		It("speaks "+tag.String(), func() {
+			page := showCallback(tag.String(), callback).Body.String()
+			for english := range spoken() {
+				Expect(page).NotTo(ContainSubstring(">" + english))
+			}
+			Expect(page).NotTo(ContainSubstring("%!"))
+			Expect(page).To(ContainSubstring("09:05:07 UTC"))
+		})
+	}
+})
+
+var _ = Describe("Showing a client's text", Label("A35"), func() {
+	DescribeTable("cleans it",
+		func(text, shown string) { Expect(claim(text)).To(Equal(shown)) },
+		Entry("when it is an ordinary name", "Zoë’s 編集 assistant", "Zoë’s 編集 assistant"),
+		Entry("when it turns the direction of reading", "\u202eedualC\u202c \u2066x\u2069\u200f\u061c", "edualC x"),
+		Entry("when it holds control characters", "a\x00b\x1b[31mc\x7f\u0085d", "ab[31mc d"),
+		Entry("when it hides letters of no width", "Cl\u200ba\u200du\u00add\ufeffe\ufe0f\u3164", "Claude"),
+		Entry("when it is blank in disguise", "\u2800\u00a0\u3000\u115f", ""),
+	)
+
+	It("cuts a name at its end, after 80 characters", func() {
+		Expect(claim(strings.Repeat("é", 80))).To(Equal(strings.Repeat("é", 80)))
+		Expect(claim(strings.Repeat("é", 81))).To(Equal(strings.Repeat("é", 79) + "…"))
+	})
+
+	It("cuts a host at its start, because its end tells who owns it", func() {
+		shown := host("claude.ai." + strings.Repeat("a", 90) + ".evil.example:8443")
+		Expect(shown).To(HavePrefix("…a"))
+		Expect(shown).To(HaveSuffix(".evil.example:8443"))
+		Expect(utf8.RuneCountInString(shown)).To(Equal(80))
+	})
+
+	DescribeTable("never lets it become markup",
+		func(hostile string) {
+			page := showConsent(plain(func(c *Consent) {
+				c.ClientName, c.ClientHost, c.RedirectHost = hostile, hostile, hostile
+				c.ForeignRedirect, c.Ticket = true, hostile
+			})).Body.String()
+			problem := withReturn()
+			problem.ClientHost, problem.Return.Host, problem.Return.Ticket = hostile, hostile, hostile
+			page += showProblem(problem).Body.String()
+			Expect(page).NotTo(ContainSubstring("<hostile"))
+			Expect(page).NotTo(ContainSubstring(`"hostile`))
+			Expect(page).To(ContainSubstring("hostile"))
+		},
+		Entry("when it opens an element", "<hostile onload=alert(1)>"),
+		Entry("when it closes the element around it", "</bdi></q></title></style><hostile>"),
+		Entry("when it closes the attribute around it", `"hostile autofocus onfocus=alert(1) x="`),
 	)
 })
