@@ -47,6 +47,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 			d := examine(ctx, service.World, "--admin-addr",
 				service.Admin[len("http://"):])
 			Expect(d.With("ok")).To(HaveLen(11), d.Out)
+			Expect(d.Of("login").Seen).To(ContainSubstring("tools (delete_all, "), "what the rules for tools leave")
 			Expect(d.Code).To(BeZero())
 		},
 		Entry("has sessions", "/mcp"),

@@ -208,7 +208,12 @@ func tools(ctx context.Context, p *probe) (seen, fix string) {
 	if err != nil {
 		return err.Error(), serverFix(err)
 	}
-	return fmt.Sprintf("tools: %d, revision %s", len(listed.Tools), session.InitializeResult().ProtocolVersion), ""
+	names := make([]string, len(listed.Tools))
+	for i, tool := range listed.Tools {
+		names[i] = tool.Name
+	}
+	return fmt.Sprintf("%d tools (%s), revision %s", len(names), strings.Join(names, ", "),
+		session.InitializeResult().ProtocolVersion), ""
 }
 
 func (p *probe) openSession(ctx context.Context, o *sdk.ClientSessionOptions) (*sdk.ClientSession, error) {
