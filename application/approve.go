@@ -27,7 +27,7 @@ func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	secret, err := s.approve(ctx, consent, pasted)
 	if err != nil {
 		if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
-			s.auditOf(ctx, "host_token_rejected", request, "error", err)
+			s.auditOf(ctx, "host_token_rejected", request.Client, "error", err)
 		}
 		return oauth.Redirect{}, err
 	}
@@ -45,7 +45,7 @@ type Callback struct {
 // the callback URL to it.
 func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted Pasted) (*Callback, error) {
 	request := consent.Ticket.Request()
-	if err := request.CheckCallbackCopy(s.settings); err != nil {
+	if err := request.CheckCallbackCopy(s.clients.Hosted(request.Client.ID) != nil); err != nil {
 		return nil, err
 	}
 	redirect, err := s.Approve(ctx, consent, pasted)
@@ -57,7 +57,7 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 	if err != nil {
 		return nil, err
 	}
-	s.auditOf(ctx, "callback_shown", request, "grant", code.ID())
+	s.auditOf(ctx, "callback_shown", request.Client, "grant", code.ID())
 	return &Callback{URL: redirect.Location, ExpiresAt: code.ExpiresAt(), Left: code.ExpiresAt().Sub(s.now())}, nil
 }
 
@@ -67,12 +67,12 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	defer cancel()
 	request := consent.Ticket.Request()
 	attempt.From(ctx).Record(attempt.TokenJudged)
-	s.traceAs(ctx, consent.Ticket.ID(), request)
+	s.traceAs(ctx, consent.Ticket.ID(), request.Client)
 	host, err := s.parsePasted(pasted, consent.Ticket.ID(), s.settings.HostFields)
 	if err != nil {
 		return secret, err
 	}
-	principal, err := s.check(ctx, oauth.Guess{By: pasted.By}, request.Resource(), host)
+	principal, err := s.check(ctx, oauth.Guess{By: pasted.By}, request.Resource, host)
 	if err != nil {
 		return secret, err
 	}
@@ -97,7 +97,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err := s.addCode(ctx, code, host); err != nil {
 		return secret, err
 	}
-	s.keepClient(ctx, code.Client())
+	s.keepClient(ctx, code.Client().ID)
 	// A push of the site that came before the code was stored found nothing to end, so the token is
 	// verified again. When the site cannot answer, the client does not receive the code.
 	_, err = s.guardFor(code.Resource()).verifyPasted(ctx, host)
@@ -126,7 +126,7 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, hos
 	case err != nil:
 		return err
 	}
-	s.auditOf(ctx, "grant_created", code, "grant", code.ID(), "scope", code.Scopes().String())
+	s.auditOf(ctx, "grant_created", code.Client(), "grant", code.ID(), "scope", code.Scopes().String())
 	s.enforceGrantLimit(ctx, code.ID(), host)
 	return nil
 }
@@ -136,11 +136,11 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, hos
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	attempt.From(ctx).Record(attempt.TokenJudged)
-	s.traceAs(ctx, consent.Ticket.ID(), request)
+	s.traceAs(ctx, consent.Ticket.ID(), request.Client)
 	if _, err := s.store.Code(ctx, consent.Ticket.ID()); err == nil { // a person can say no during an outage
 		return oauth.Refuse(oauth.UsedTicket, "B13", "the form was approved before")
 	}
-	s.auditOf(ctx, "consent_denied", request)
+	s.auditOf(ctx, "consent_denied", request.Client)
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }
 

@@ -61,7 +61,7 @@ func (s *Server) admit(ctx context.Context, bearer string, resource oauth.Resour
 		return nil, token, caller, insteadOfNotFound(err, oauth.RefuseUnknownToken())
 	}
 	if grant = s.store.Trusted(token.Grant()); grant != nil {
-		s.traceAs(ctx, grant.ID(), grant)
+		s.traceAs(ctx, grant.ID(), grant.Client())
 		if caller, err = grant.Admits(token, resource, now); err == nil {
 			return grant, token, caller, nil
 		}
@@ -69,7 +69,7 @@ func (s *Server) admit(ctx context.Context, bearer string, resource oauth.Resour
 	if grant, err = s.store.Grant(ctx, token.Grant()); err != nil {
 		return nil, token, caller, insteadOfNotFound(err, oauth.RefuseUnknownToken())
 	}
-	s.traceAs(ctx, grant.ID(), grant)
+	s.traceAs(ctx, grant.ID(), grant.Client())
 	caller, err = grant.Admits(token, resource, now)
 	return grant, token, caller, err
 }

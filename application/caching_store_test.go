@@ -11,6 +11,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // slowStore lets a spec act between a read and its return.
@@ -45,12 +46,12 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 		tokens = mine.connect(ctx, "mcp offline_access")
 	})
 	call := func(ctx context.Context) error {
-		_, err := mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resource())
+		_, err := mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resources[0].Resource)
 		return err
 	}
 	revoke := func(ctx context.Context, at *Server) {
 		GinkgoHelper()
-		Expect(at.Revoke(ctx, oauth.Credentials{Client: clientID}, tokens.Access.Reveal())).To(Succeed())
+		Expect(at.Revoke(ctx, client.Credentials{Client: clientID}, tokens.Access.Reveal())).To(Succeed())
 	}
 
 	It("are refused at once after a change in this process", func(ctx SpecContext) {
@@ -121,9 +122,9 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 		tokens := mine.connect(ctx, "mcp offline_access")
 		second, err := theirs.refresh(ctx, tokens.Refresh)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resource())
+		_, err = mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resources[0].Resource)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(theirs.Revoke(ctx, oauth.Credentials{Client: clientID}, second.Refresh.Reveal())).To(Succeed())
+		Expect(theirs.Revoke(ctx, client.Credentials{Client: clientID}, second.Refresh.Reveal())).To(Succeed())
 		_, err = mine.refresh(ctx, tokens.Refresh)
 		Expect(err).To(HaveOccurred())
 	})
@@ -139,12 +140,12 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 					defer GinkgoRecover()
 					for last := false; !last; {
 						last = answered.Load()
-						_, err := mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resource())
+						_, err := mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resources[0].Resource)
 						Expect(err != nil || !last).To(BeTrue(), "used after its end was answered")
 					}
 				})
 			}
-			revoke := mine.Revoke(ctx, oauth.Credentials{Client: clientID}, tokens.Refresh.Reveal())
+			revoke := mine.Revoke(ctx, client.Credentials{Client: clientID}, tokens.Refresh.Reveal())
 			answered.Store(true)
 			users.Wait()
 			Expect(revoke).To(Succeed())

@@ -8,32 +8,33 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // client returns the client of an authorization request. One that registered itself or that this
 // server hosts is never fetched.
-func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
-	if err := s.settings.CheckClient(id); err != nil {
+func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*client.Metadata, error) {
+	if err := s.clients.CheckAllowed(id); err != nil {
 		return nil, err
 	}
 	attempt.From(ctx).Record(attempt.ClientMetadata)
-	if s.settings.IsSelfRegistered(id) {
-		return s.settings.OpenClient(id)
+	if s.clients.IsSelfRegistered(id) {
+		return s.clients.Open(id)
 	}
-	if hosted := s.settings.Hosted(id); hosted != nil {
+	if hosted := s.clients.Hosted(id); hosted != nil {
 		return hosted, nil
 	}
-	client, err := s.ports.Clients.Client(ctx, id, redirectURI)
+	found, err := s.ports.Clients.Client(ctx, id, redirectURI)
 	if err != nil {
-		s.audit(ctx, "cimd_rejected", "client", s.settings.PublisherOf(id), "reason", err)
+		s.audit(ctx, "cimd_rejected", "client", s.clients.PublisherOf(id), "reason", err)
 		return nil, clientRefusal(err)
 	}
-	if checkedAt, failure := client.FailedCheck(); failure != nil { // the last good document is used
-		s.audit(ctx, "cimd_unchecked", "client", id.Host(), "checked_at", checkedAt, "reason", failure)
+	if failure := found.CheckFailure; failure != nil { // the last good document is used
+		s.audit(ctx, "cimd_unchecked", "client", id.Host(), "checked_at", found.CheckedAt, "reason", failure)
 		attempt.From(ctx).Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be "+
-			"fetched; its version of "+checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
+			"fetched; its version of "+found.CheckedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
 	}
-	return client, nil
+	return found, nil
 }
 
 const notFetched = "the app's published description cannot be fetched"
@@ -42,14 +43,14 @@ const notFetched = "the app's published description cannot be fetched"
 // internal hosts exist. Only the log and the trace name the rule.
 func clientRefusal(err error) error {
 	switch {
-	case errors.Is(err, oauth.ErrMetadataNoDocument):
+	case errors.Is(err, client.ErrNoDocument):
 		return oauth.Refuse(oauth.ClientUnreachable, "C42", notFetched, err)
-	case errors.Is(err, oauth.ErrMetadataUnreachable):
+	case errors.Is(err, client.ErrUnreachable):
 		return oauth.Refuse(oauth.ClientUnreachable, "C41", notFetched, err)
-	case errors.Is(err, oauth.ErrMetadataMalformed):
+	case errors.Is(err, client.ErrMalformed):
 		return oauth.Refuse(oauth.InvalidClientDocument, "C43", "the app's published description is not valid", err)
-	case errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientBusy, "C21",
+	case errors.Is(err, client.ErrBudget):
+		return oauth.RefuseFor(client.WaitOf(err), oauth.ClientBusy, "C21",
 			"too many apps are being looked up just now", err)
 	}
 	return err
@@ -68,7 +69,7 @@ func (s *Server) AdmitRegistration(ctx context.Context) error {
 
 // Registration is a client that registered itself, and when.
 type Registration struct {
-	Client *oauth.ClientMetadata
+	Client *client.Metadata
 	Secret oauth.ClientSecret // none for a public client
 	At     time.Time
 }
@@ -76,34 +77,34 @@ type Registration struct {
 // Register registers the client that the members of a request describe. It stores nothing, not even
 // a step in the trace.
 func (s *Server) Register(ctx context.Context, members map[string]any) (Registration, error) {
-	client, err := s.settings.RegisterClient(members)
+	registered, err := s.clients.Register(members)
 	if err != nil {
 		return Registration{}, err
 	}
-	secret, err := s.settings.ClientSecret(client)
+	secret, err := s.clients.Secret(registered)
 	if err != nil {
 		return Registration{}, err
 	}
-	s.audit(ctx, "client_registered", "client", s.settings.LabelOfID(client.ID()))
-	return Registration{Client: client, Secret: secret, At: s.now()}, nil
+	s.audit(ctx, "client_registered", "client", s.clients.LabelOf(registered.ID, registered.Name))
+	return Registration{Client: registered, Secret: secret, At: s.now()}, nil
 }
 
 // admitClient returns the label of the client of a request for the trace, "" when its client_id is
 // not valid: it may then be anything, even a secret. It refuses with InvalidClient, so that the
 // client registers again, when it has lost its registration or when no client can have the
 // client_id here, such as one of an earlier server; and when its secret is wrong or missing.
-func (s *Server) admitClient(by oauth.Credentials) (label string, err error) {
+func (s *Server) admitClient(by client.Credentials) (label string, err error) {
 	if by.Client == "" {
-		return "", oauth.RefuseUnknownSecret(by.Secret)
+		return "", client.RefuseUnknownSecret(by.Secret)
 	}
-	id, err := oauth.ParseClientID(by.Client, s.settings.ClientID)
-	label = s.settings.LabelOf(id, "")
-	if err == nil && !s.settings.IsSelfRegistered(id) {
-		return label, oauth.RefuseUnknownSecret(by.Secret)
+	id, err := s.clients.ParseID(by.Client)
+	label = s.clients.LabelOf(id, "")
+	if err == nil && !s.clients.IsSelfRegistered(id) {
+		return label, client.RefuseUnknownSecret(by.Secret)
 	}
-	var client *oauth.ClientMetadata
+	var registered *client.Metadata
 	if err == nil {
-		client, err = s.settings.OpenClient(id)
+		registered, err = s.clients.Open(id)
 	}
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration || kind == oauth.MalformedClientID {
 		err = oauth.Refuse(oauth.InvalidClient, "L8", "The client has to register again", err)
@@ -111,22 +112,22 @@ func (s *Server) admitClient(by oauth.Credentials) (label string, err error) {
 	if err != nil {
 		return label, err
 	}
-	return s.settings.LabelOf(id, client.Name()), s.settings.CheckClientSecret(client, by.Secret)
+	return s.clients.LabelOf(id, registered.Name), s.clients.CheckSecret(registered, by.Secret)
 }
 
 // keepClient stores the document of a client that a person has just approved.
 func (s *Server) keepClient(ctx context.Context, id oauth.ClientID) {
-	if keeper, keeps := s.ports.Clients.(oauth.ClientKeeper); keeps && !s.settings.IsPublishedHere(id) {
+	if keeper, keeps := s.ports.Clients.(client.Keeper); keeps && !s.clients.IsPublishedHere(id) {
 		keeper.Keep(ctx, id)
 	}
 }
 
 // connectedClient returns the document of a client that has a grant.
-func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
-	if hosted := s.settings.Hosted(id); hosted != nil {
+func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*client.Metadata, error) {
+	if hosted := s.clients.Hosted(id); hosted != nil {
 		return hosted, nil
 	}
-	if keeper, keeps := s.ports.Clients.(oauth.ClientKeeper); keeps {
+	if keeper, keeps := s.ports.Clients.(client.Keeper); keeps {
 		return keeper.Connected(ctx, id)
 	}
 	return s.ports.Clients.Client(ctx, id, "")
@@ -136,32 +137,32 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth
 // and does not list "none" has to authenticate with private_key_jwt, and one that lists both keeps
 // what it used first. The keys of a client without an assertion are not fetched. A secret belongs
 // to a client_id and was checked with it.
-func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.Credentials) (client string,
+func (s *Server) identify(ctx context.Context, of oauth.Authorization, by client.Credentials) (id string,
 	err error) {
 	owner, signed := of.Client(), by.Assertion != ""
 	switch {
-	case by.Client != "" && by.Client != owner.String():
+	case by.Client != "" && by.Client != owner.ID.String():
 		return by.Client, nil // the grant refuses another client
-	case !of.AuthMethod().Allows(signed), of.AuthMethod().HasSecret() && by.Client == "":
+	case !owner.AuthMethod.Allows(signed), owner.AuthMethod.HasSecret() && by.Client == "":
 		return "", oauth.RefuseClient(errors.New("the client authenticates in another way than it was approved with"))
 	case !signed:
 		return by.Client, nil
 	}
-	return owner.String(), s.checkAssertion(ctx, of, by.Assertion)
+	return owner.ID.String(), s.checkAssertion(ctx, of, by.Assertion)
 }
 
 // checkAssertion refuses with InvalidClient unless the assertion is the client's and is presented
 // for the first time, and with TemporarilyUnavailable when the client's keys cannot be fetched.
 // Only a valid assertion is stored as used.
 func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, text string) error {
-	client, err := s.connectedClient(ctx, of.Client())
+	signer, err := s.connectedClient(ctx, of.Client().ID)
 	if err != nil {
 		return assertionRefusal(err)
 	}
-	assertion, err := s.ports.Assertions.ReadAssertion(text, func(by oauth.KeyReference) (key oauth.Key, err error) {
-		keys, at := client.Keys()
-		if at != (oauth.ClientID{}) {
-			keys, err = s.ports.Keys.KeySet(ctx, at, by)
+	assertion, err := s.ports.Assertions.ReadAssertion(text, func(by client.KeyReference) (key client.Key, err error) {
+		keys := signer.Keys
+		if signer.KeysAt != (oauth.ClientID{}) {
+			keys, err = s.ports.Keys.KeySet(ctx, signer.KeysAt, by)
 		}
 		key, found := keys.Key(by)
 		if err == nil && !found {
@@ -173,7 +174,7 @@ func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, tex
 	if err != nil {
 		return assertionRefusal(err)
 	}
-	if err := assertion.Check(client, s.settings, s.now()); err != nil {
+	if err := s.clients.CheckAssertion(assertion, signer, s.now()); err != nil {
 		return err
 	}
 	return assertionRefusal(s.store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
@@ -183,10 +184,10 @@ func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, tex
 func assertionRefusal(err error) error {
 	_, refused := oauth.KindOf(err)
 	switch {
-	case errors.Is(err, oauth.ErrMetadataUnreachable), errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.RefuseFor(oauth.WaitOf(err), oauth.TemporarilyUnavailable, "D33",
+	case errors.Is(err, client.ErrUnreachable), errors.Is(err, client.ErrBudget):
+		return oauth.RefuseFor(client.WaitOf(err), oauth.TemporarilyUnavailable, "D33",
 			"The client's keys cannot be fetched just now", err)
-	case refused, errors.Is(err, oauth.ErrMetadataMalformed), errors.Is(err, oauth.ErrBadAssertion),
+	case refused, errors.Is(err, client.ErrMalformed), errors.Is(err, client.ErrBadAssertion),
 		errors.Is(err, oauth.ErrNotFound), errors.Is(err, oauth.ErrDuplicate):
 		return oauth.RefuseClient(err)
 	}

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // keptClients is a directory that notes the approved clients.
@@ -17,7 +18,7 @@ type keptClients struct {
 
 func (k *keptClients) Keep(_ context.Context, id oauth.ClientID) { k.ids = append(k.ids, id.String()) }
 
-func (k *keptClients) Connected(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+func (k *keptClients) Connected(ctx context.Context, id oauth.ClientID) (*client.Metadata, error) {
 	return k.Client(ctx, id, "")
 }
 
@@ -35,7 +36,6 @@ var _ = Describe("Keeping the documents of clients", Label("C58"), func() {
 			kept := &keptClients{}
 			server := serverOver(openStore(), func(*oauth.Config) {})
 			server.ports.Clients = kept
-			server.settings.ClientID.Registered = "https://cms.example/oauth/clients/"
 			server.keepClient(ctx, oauth.RestoreClientID("https://cms.example/oauth/clients/AAAA"))
 			Expect(kept.ids).To(BeEmpty())
 		})

@@ -7,42 +7,43 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // Exchange redeems an authorization code for tokens. It checks the code before the transaction and
 // in it. A request that loses a race for the code does not end the winner's grant.
-func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	secret, err := s.readSecret(ctx, attempt.Exchange, client, p, "code", oauth.CodeSecret)
+func (s *Server) Exchange(ctx context.Context, by client.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
+	secret, err := s.readSecret(ctx, attempt.Exchange, by, p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
 	}
-	by := oauth.Redemption{
+	request := oauth.Redemption{
 		Code:        secret,
 		Verifier:    p.Get("code_verifier"),
 		RedirectURI: p.Get("redirect_uri"),
 		Resources:   p.All("resource"),
 		Scope:       p.Get("scope"),
-		Signed:      client.Assertion != "",
+		Signed:      by.Assertion != "",
 	}
-	if by.Verifier == "" {
+	if request.Verifier == "" {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "D12", "the code_verifier is missing")
 	}
-	if by.Fresh, err = s.freshEntropy(); err != nil {
+	if request.Fresh, err = s.freshEntropy(); err != nil {
 		return nil, err
 	}
 	code, err := s.store.Code(ctx, secret.Grant())
 	if err != nil {
 		return nil, s.limitUnknown(ctx, err)
 	}
-	s.traceAs(ctx, code.ID(), code)
-	if by.Client, err = s.identify(ctx, code, client); err != nil {
+	s.traceAs(ctx, code.ID(), code.Client())
+	if request.Client, err = s.identify(ctx, code, by); err != nil {
 		return nil, err
 	}
 	now := s.now()
-	refusal := code.MayRedeem(by, s.settings, now)
+	refusal := code.MayRedeem(request, s.settings, now)
 	switch {
 	case errors.Is(refusal, oauth.ErrRetried):
-		s.auditOf(ctx, "code_retried", code, "grant", code.ID())
+		s.auditOf(ctx, "code_retried", code.Client(), "grant", code.ID())
 	case errors.Is(refusal, oauth.ErrReplayed):
 		_, err = s.endAuthorization(ctx, code.ID(), oauth.EndedByCodeReplay)
 	}
@@ -56,13 +57,13 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 			return oauth.ErrNotFound
 		}
 		var grant *oauth.AccessGrant
-		grant, tokens, err = found.Codes[0].Redeem(by, s.settings, now)
+		grant, tokens, err = found.Codes[0].Redeem(request, s.settings, now)
 		found.Grants = append(found.Grants, grant)
 		return err
 	})
 	if err != nil {
 		return nil, insteadOfNotFound(err, oauth.RefuseUnknownGrant())
 	}
-	s.auditOf(ctx, "code_redeemed", code, "grant", code.ID())
+	s.auditOf(ctx, "code_redeemed", code.Client(), "grant", code.ID())
 	return tokens, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 const (
@@ -25,13 +26,14 @@ const (
 	verifier = "a-verifier-that-is-long-enough-for-the-rules"
 )
 
+var firstResource = oauth.NewResource(issuer + "/mcp")
+
 // oneClient is a directory that knows one client.
 type oneClient struct{}
 
-func (oneClient) Client(_ context.Context, id oauth.ClientID, _ string) (*oauth.ClientMetadata, error) {
-	return oauth.NewClientMetadata(id,
-		map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}},
-		oauth.ClientMetadataRules{})
+func (oneClient) Client(_ context.Context, id oauth.ClientID, _ string) (*client.Metadata, error) {
+	return new(client.Rules).NewMetadata(id,
+		map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}})
 }
 
 // countingStore counts reads.
@@ -67,7 +69,9 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 	change(&config)
 	settings, err := config.Settings()
 	Expect(err).NotTo(HaveOccurred())
-	return NewServer(settings, Ports{
+	clients, err := client.NewRules(config)
+	Expect(err).NotTo(HaveOccurred())
+	return NewServer(settings, clients, Ports{
 		Store:   store,
 		Clients: oneClient{},
 		Lanes:   limits.NewLanes(settings.Limits.WrongTokens, time.Now, nil),
@@ -92,14 +96,14 @@ func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {
 	Expect(err).NotTo(HaveOccurred())
 	target, err := url.Parse(redirect.Location)
 	Expect(err).NotTo(HaveOccurred())
-	tokens, err := s.Exchange(ctx, oauth.Credentials{Client: clientID},
+	tokens, err := s.Exchange(ctx, client.Credentials{Client: clientID},
 		oauth.Parameters{"code": {target.Query().Get("code")}, "code_verifier": {verifier}})
 	Expect(err).NotTo(HaveOccurred())
 	return tokens
 }
 
 func (s *Server) refresh(ctx context.Context, token oauth.Secret) (*oauth.Tokens, error) {
-	return s.Refresh(ctx, oauth.Credentials{Client: clientID}, oauth.Parameters{"refresh_token": {token.Reveal()}})
+	return s.Refresh(ctx, client.Credentials{Client: clientID}, oauth.Parameters{"refresh_token": {token.Reveal()}})
 }
 
 var _ = Describe("Forwarding the host token to the upstream", func() {
@@ -121,10 +125,10 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			tokens := server.connect(ctx, scope)
 			store.reads.Store(0)
 			caller, host, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(),
-				server.settings.Resource())
+				firstResource)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(host.Reveal()).To(Equal("host-token"))
-			Expect(server.Authenticate(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Equal(caller))
+			Expect(server.Authenticate(ctx, tokens.Access.Reveal(), firstResource)).To(Equal(caller))
 			Expect(store.reads.Load()).To(BeEquivalentTo(1))
 		}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
 
@@ -145,11 +149,11 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 	It("refuses a token from before the setting, and a refresh returns one that works",
 		Label("U6"), func(ctx SpecContext) {
 			tokens := serverOver(store, func(*oauth.Config) {}).connect(ctx, "mcp offline_access")
-			_, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
+			_, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), firstResource)
 			refusedAs(oauth.InvalidToken, err)
 			next, err := server.refresh(ctx, tokens.Refresh)
 			Expect(err).NotTo(HaveOccurred(), "the grant lives")
-			_, host, err := server.AuthenticateWithHostToken(ctx, next.Access.Reveal(), server.settings.Resource())
+			_, host, err := server.AuthenticateWithHostToken(ctx, next.Access.Reveal(), firstResource)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(host.Reveal()).To(Equal("host-token"))
 		})
@@ -159,7 +163,7 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			server.settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		for _, bearer := range []string{stray.Reveal(), "host-token"} {
-			refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, bearer, server.settings.Resource()))
+			refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, bearer, firstResource))
 		}
 	})
 
@@ -174,7 +178,7 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			})
 			verify := func() {
 				GinkgoHelper()
-				Expect(server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Succeed())
+				Expect(server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), firstResource)).To(Succeed())
 			}
 			verify()
 			now = now.Add(confirmationLife - time.Second)
@@ -194,9 +198,9 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 		server.ownGuards[more] = newVerifierGuard(site(func(context.Context, string) (oauth.Principal, error) {
 			return oauth.Principal{}, oauth.ErrUnknownBearer
 		}), server.settings, server.ports)
-		Expect(server.VerifyAfterRefusal(ctx, "host-token", server.settings.Resource())).To(Succeed())
+		Expect(server.VerifyAfterRefusal(ctx, "host-token", firstResource)).To(Succeed())
 		refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, "host-token", more))
-		Expect(server.VerifyAfterRefusal(ctx, "host-token", server.settings.Resource())).To(Succeed())
+		Expect(server.VerifyAfterRefusal(ctx, "host-token", firstResource)).To(Succeed())
 	})
 
 	DescribeTable("asks again about a token of the site whose grants end meanwhile, once",
@@ -216,7 +220,7 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 				}
 				return oauth.Principal{Subject: "ada"}, nil
 			})
-			caller, err := server.Authenticate(ctx, "host-token", server.settings.Resource())
+			caller, err := server.Authenticate(ctx, "host-token", firstResource)
 			Expect(asked).To(Equal(questions))
 			if available {
 				Expect(err).NotTo(HaveOccurred())

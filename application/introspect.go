@@ -5,15 +5,16 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // Introspect tells an MCP server elsewhere who calls it with an access token (RFC 7662). The scopes
 // include implied ones. active is false for every text that is not a valid access token for that
 // server. It refuses a wrong secret with InvalidClient, or with TooManyFailures when too many came
 // from its network. Any other error is an outage.
-func (s *Server) Introspect(ctx context.Context, by oauth.Credentials, token string) (caller oauth.Caller, active bool,
+func (s *Server) Introspect(ctx context.Context, by client.Credentials, token string) (caller oauth.Caller, active bool,
 	err error) {
-	resource, err := s.settings.CheckResourceServer(by)
+	resource, err := s.settings.CheckResourceServer(by.Client, by.Secret)
 	if err != nil {
 		if wait := s.countUnknown(ctx); wait > 0 {
 			err = oauth.RefuseFor(wait, oauth.TooManyFailures, "K3",

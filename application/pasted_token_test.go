@@ -175,7 +175,7 @@ var _ = Describe("Knowing a token as right", Label("B6"), func() {
 		}
 		host, err := oauth.ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
-		right := oauth.Guess{By: by, Resource: server.settings.Resource().String(), AtOnce: true}
+		right := oauth.Guess{By: by, Resource: server.settings.Resources[0].Resource.String(), AtOnce: true}
 		right.Token, err = server.settings.Keys.Fingerprint(host)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(restarted.Enter(ctx, right)).Error().NotTo(HaveOccurred())
@@ -185,7 +185,7 @@ var _ = Describe("Knowing a token as right", Label("B6"), func() {
 			return err
 		}),
 		Entry("a check of a token in use", func(ctx context.Context, s *Server, t *oauth.Tokens) error {
-			return s.VerifyAfterRefusal(ctx, t.Access.Reveal(), s.settings.Resource())
+			return s.VerifyAfterRefusal(ctx, t.Access.Reveal(), s.settings.Resources[0].Resource)
 		}),
 	)
 })

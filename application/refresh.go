@@ -7,13 +7,14 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // Refresh verifies the host token again and rotates the refresh token. It ends the grant when a
 // replaced token is presented that gets no successor any more; a request that loses a race does
 // not.
-func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	token, err := s.readSecret(ctx, attempt.Refresh, client, p, "refresh_token", oauth.RefreshTokenSecret)
+func (s *Server) Refresh(ctx context.Context, by client.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
+	token, err := s.readSecret(ctx, attempt.Refresh, by, p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
 	}
@@ -21,14 +22,14 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err != nil {
 		return nil, s.limitUnknown(ctx, err)
 	}
-	s.traceAs(ctx, grant.ID(), grant)
-	by := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
-	if by.Client, err = s.identify(ctx, grant, client); err != nil {
+	s.traceAs(ctx, grant.ID(), grant.Client())
+	request := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
+	if request.Client, err = s.identify(ctx, grant, by); err != nil {
 		return nil, err
 	}
 	now := s.now() // the grace window counts from here, even if the verifier takes long
 	grant.RecordUse(s.uses.of(grant.ID()))
-	refusal := grant.MayRefresh(by, s.settings, now)
+	refusal := grant.MayRefresh(request, s.settings, now)
 	if errors.Is(refusal, oauth.ErrReused) {
 		_, err = s.endAuthorization(ctx, grant.ID(), oauth.EndedByReuse)
 	}
@@ -38,17 +39,17 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	unseal := func(g *oauth.AccessGrant) (*oauth.UnsealedHostToken, error) {
 		return g.UnsealWithRefreshToken(token, s.settings)
 	}
-	if by.Host, by.Principal, err = s.reverify(ctx, grant, unseal, oauth.RefuseUnknownGrant()); err != nil {
+	if request.Host, request.Principal, err = s.reverify(ctx, grant, unseal, oauth.RefuseUnknownGrant()); err != nil {
 		return nil, err
 	}
-	defer by.Host.Forget()
-	if by.Fresh, err = s.freshEntropy(); err != nil {
+	defer request.Host.Forget()
+	if request.Fresh, err = s.freshEntropy(); err != nil {
 		return nil, err
 	}
 	var tokens *oauth.Tokens
 	err = s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) (err error) {
 		g.RecordUse(s.uses.of(g.ID()))
-		tokens, err = g.Refresh(by, s.settings, now)
+		tokens, err = g.Refresh(request, s.settings, now)
 		return err
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // Consent is the question to the person; its sealed ticket is a field of the form.
@@ -26,19 +27,23 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	if p.Get("client_id") == "" {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "A7", "the client_id is missing")
 	}
-	id, err := oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
+	id, err := s.clients.ParseID(p.Get("client_id"))
 	if err != nil {
 		return nil, err
 	}
-	recorder.Identify("", s.settings.LabelOfID(id))
+	recorder.Identify("", s.clients.LabelOfID(id))
+	var redirect oauth.RedirectURI
 	var request *oauth.AuthorizationRequest
-	client, err := s.client(ctx, id, p.Get("redirect_uri"))
+	found, err := s.client(ctx, id, p.Get("redirect_uri"))
 	if err == nil {
 		recorder.Record(attempt.Page)
-		request, err = oauth.NewAuthorizationRequest(client, p, s.settings)
+		redirect, err = found.RedirectURI(p.Get("redirect_uri"))
 	}
-	if err != nil && !s.settings.IsSelfRegistered(id) {
-		err = oauth.WithClientHost(id, err)
+	if err == nil {
+		request, err = oauth.NewAuthorizationRequest(found.Client, redirect, p, s.settings)
+	}
+	if !s.clients.IsSelfRegistered(id) {
+		err = client.WithHost(id, err)
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +53,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 		return nil, err
 	}
 	recorder.Identify(ticket.ID(), "")
-	if request.ForgetsRefresh() {
+	if request.ForgetsRefresh {
 		recorder.Explain(oauth.Refuse(oauth.InvalidRequest, "A47",
 			"the client gets no refresh token, because it does not request offline_access"))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/pasteport/pasteport/application/cache"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // maxAnswers bounds the answers of verifiers that are kept.
@@ -26,9 +27,9 @@ const maxAnswers = 20_000
 // Ports are the dependencies of the use cases.
 type Ports struct {
 	Store      oauth.Store
-	Clients    oauth.ClientDirectory
-	Keys       oauth.KeyDirectory
-	Assertions oauth.AssertionReader
+	Clients    client.Directory
+	Keys       client.KeyDirectory
+	Assertions client.AssertionReader
 	Verifier   oauth.BearerVerifier                    // nil for a Server that verifies no token
 	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
 	Lanes      oauth.Lanes
@@ -45,6 +46,7 @@ type Ports struct {
 // Server runs the use cases. It is safe for concurrent use.
 type Server struct {
 	settings     *oauth.Settings
+	clients      *client.Rules
 	ports        Ports
 	store        *cachingStore
 	guard        verifierGuard
@@ -61,9 +63,10 @@ type Server struct {
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.
-func NewServer(settings *oauth.Settings, ports Ports) *Server {
+func NewServer(settings *oauth.Settings, clients *client.Rules, ports Ports) *Server {
 	s := &Server{
 		settings:     settings,
+		clients:      clients,
 		ports:        ports,
 		store:        &cachingStore{ports.Store, time.Now, cache.New[string, *trustedGrant](trustedAtMost)},
 		ownGuards:    map[oauth.Resource]verifierGuard{},
@@ -95,6 +98,9 @@ func (s *Server) ForgetGrants(grants []string) { s.store.forget(grants...) }
 
 // Settings returns the checked Config.
 func (s *Server) Settings() *oauth.Settings { return s.settings }
+
+// Clients returns the rules for clients.
+func (s *Server) Clients() *client.Rules { return s.clients }
 
 // now returns the time in milliseconds, the precision of a store.
 func (s *Server) now() time.Time { return s.ports.Now().UTC().Truncate(time.Millisecond) }
@@ -144,22 +150,16 @@ func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
 	}
 }
 
-// named is a request, a code or a grant, each of which names its client.
-type named interface {
-	Client() oauth.ClientID
-	ClientName() string
-}
-
 // auditOf is audit with the client: by its publisher, or by its label if it registered itself.
-func (s *Server) auditOf(ctx context.Context, event string, of named, attributes ...any) {
-	client := s.settings.PublisherOf(of.Client())
-	if s.settings.IsSelfRegistered(of.Client()) {
-		client = s.settings.LabelOf(of.Client(), of.ClientName())
+func (s *Server) auditOf(ctx context.Context, event string, of oauth.Client, attributes ...any) {
+	label := s.clients.PublisherOf(of.ID)
+	if s.clients.IsSelfRegistered(of.ID) {
+		label = s.clients.LabelOf(of.ID, of.Name)
 	}
-	s.audit(ctx, event, append(attributes, "client", client)...)
+	s.audit(ctx, event, append(attributes, "client", label)...)
 }
 
 // traceAs sets the attempt and the client of the steps of a request.
-func (s *Server) traceAs(ctx context.Context, id string, of named) {
-	attempt.From(ctx).Identify(id, s.settings.LabelOf(of.Client(), of.ClientName()))
+func (s *Server) traceAs(ctx context.Context, id string, of oauth.Client) {
+	attempt.From(ctx).Identify(id, s.clients.LabelOf(of.ID, of.Name))
 }

@@ -51,7 +51,7 @@ func (s *Server) reviewTools(ctx context.Context, consent *Consent, host oauth.H
 		return err
 	}
 	request := consent.Ticket.Request()
-	earlier := all.LatestTools(request.Client(), request.Resource(), s.now())
+	earlier := all.LatestTools(request.Client.ID, request.Resource, s.now())
 	if earlier.Changes().Empty() {
 		return nil
 	}

@@ -8,15 +8,16 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // readSecret begins a token request: it records the step, admits the client, and parses the secret
 // of the form. It refuses with InvalidRequest when that is missing, and as unknown when it has
 // another format.
-func (s *Server) readSecret(ctx context.Context, step attempt.Kind, client oauth.Credentials, p oauth.Parameters,
+func (s *Server) readSecret(ctx context.Context, step attempt.Kind, by client.Credentials, p oauth.Parameters,
 	name string, kind oauth.SecretKind) (oauth.Secret, error) {
 	attempt.From(ctx).Record(step)
-	label, err := s.admitClient(client)
+	label, err := s.admitClient(by)
 	attempt.From(ctx).Identify("", label)
 	if err != nil {
 		return oauth.Secret{}, err

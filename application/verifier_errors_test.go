@@ -32,7 +32,7 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 		GinkgoHelper()
 		host, err := oauth.ParseHostFields(fields.OrSingle(), func(name string) string { return pasted[name] })
 		Expect(err).NotTo(HaveOccurred())
-		settings := &oauth.Settings{Limits: oauth.DefaultLimits(), HostFields: fields}
+		settings := &oauth.Settings{Config: oauth.Config{Limits: oauth.DefaultLimits(), HostFields: fields}}
 		ports := Ports{Logger: slog.New(slog.NewTextHandler(log, nil))}
 		_, err = newVerifierGuard(verifier, settings, ports).verifyPasted(ctx, host)
 		kind, _ := oauth.KindOf(err)

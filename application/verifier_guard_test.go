@@ -32,7 +32,7 @@ var mostCalls = int64(oauth.DefaultLimits().MaxVerifications)
 
 // newGuard guards a verifier of one token.
 func newGuard(verifier oauth.BearerVerifier) verifierGuard {
-	return newVerifierGuard(verifier, &oauth.Settings{Limits: oauth.DefaultLimits()},
+	return newVerifierGuard(verifier, &oauth.Settings{Config: oauth.Config{Limits: oauth.DefaultLimits()}},
 		Ports{Logger: slog.New(slog.DiscardHandler)})
 }
 
@@ -116,7 +116,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 
 	It("calls another verifier while one hangs", Label("U3"), func(ctx SpecContext) {
 		hanging, kind := oauth.NewResource("https://cms.example/hanging"), oauth.NewResource("https://cms.example/kind")
-		server := NewServer(&oauth.Settings{Limits: oauth.DefaultLimits()},
+		server := NewServer(&oauth.Settings{Config: oauth.Config{Limits: oauth.DefaultLimits()}}, nil,
 			Ports{Verifiers: map[oauth.Resource]oauth.BearerVerifier{
 				hanging: nil, kind: site(func(context.Context, string) (oauth.Principal, error) {
 					return oauth.Principal{Subject: "ada"}, nil
@@ -137,7 +137,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 					<-hanging
 				}
 				return oauth.Principal{Subject: "ada"}, nil
-			}), &oauth.Settings{Limits: oauth.Limits{MaxVerifications: 4}},
+			}), &oauth.Settings{Config: oauth.Config{Limits: oauth.Limits{MaxVerifications: 4}}},
 				Ports{Logger: slog.New(slog.DiscardHandler)})
 			for range 3 {
 				impatient, leave := context.WithCancel(ctx)
@@ -149,7 +149,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 			defer leave()
 			asked <- leave
 			_, err := guard.verifyPasted(impatient, host)
-			Expect(oauth.RuleOf(err)).To(Equal("B20"))
+			Expect(oauth.RefusalOf(err).Rule).To(Equal("B20"))
 			granted, err := oauth.ParseHostToken("granted")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(guard.verify(ctx, granted, func() {})).To(HaveField("Subject", "ada"))

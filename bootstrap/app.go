@@ -38,6 +38,7 @@ import (
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/diagnosis"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // OAuthServer is the authorization server of one site. Its methods are safe for concurrent use.
@@ -75,7 +76,7 @@ func WithAppearance(appearance Appearance) OAuthOption {
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret),
 // oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister,
-// oauth.UseRecorder, oauth.ClientDocumentStore and attempt.Log. Those of a store that is wrapped
+// oauth.UseRecorder, client.DocumentStore and attempt.Log. Those of a store that is wrapped
 // in another type are lost unless the wrapper has them too. The log names those that are missing,
 // at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
@@ -86,12 +87,13 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	}
 	config = config.NamedAfter(chosen.appearance.Name)
 	settings, mistakes := config.Settings()
-	if err = errors.Join(err, mistakes, chosen.appearance.Check(), checkNil(config, chosen)); err != nil {
+	rules, wrongRules := client.NewRules(config)
+	if err = errors.Join(err, mistakes, wrongRules, chosen.appearance.Check(), checkNil(config, chosen)); err != nil {
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
 	warnOfEarlyRefresh(settings, config.Logger)
-	directory, err := newDirectory(config, settings, store, chosen)
+	directory, err := newDirectory(config, rules, store, chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	}
 	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)
-	authz.server = application.NewServer(settings, application.Ports{
+	authz.server = application.NewServer(settings, rules, application.Ports{
 		Store:      store,
 		Clients:    clients,
 		Keys:       keys,
@@ -147,11 +149,11 @@ func warnOfEarlyRefresh(settings *oauth.Settings, logger *slog.Logger) {
 
 // directories returns the host's directory of clients, which may also fetch their keys, and ours
 // for what it lacks.
-func (o oauthOptions) directories(ours *cimd.Directory) (oauth.ClientDirectory, oauth.KeyDirectory) {
+func (o oauthOptions) directories(ours *cimd.Directory) (client.Directory, client.KeyDirectory) {
 	if o.clients == nil {
 		return ours, ours
 	}
-	if keys, both := o.clients.(oauth.KeyDirectory); both {
+	if keys, both := o.clients.(client.KeyDirectory); both {
 		return o.clients, keys
 	}
 	return o.clients, ours
@@ -274,7 +276,7 @@ func reportMissing(store oauth.Store, logger *slog.Logger) {
 		{"oauth.SharedStore", implements[oauth.SharedStore](store)},
 		{"oauth.SecretVerifier", implements[oauth.SecretVerifier](store)},
 		{"oauth.AuthorizationLister", implements[oauth.AuthorizationLister](store)},
-		{"oauth.ClientDocumentStore", implements[oauth.ClientDocumentStore](store)},
+		{"client.DocumentStore", implements[client.DocumentStore](store)},
 		{"attempt.Log", implements[attempt.Log](store)},
 	} {
 		if !capability.provided {

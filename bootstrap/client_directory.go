@@ -12,14 +12,15 @@ import (
 	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store,
+func newDirectory(config oauth.Config, rules *client.Rules, store oauth.Store,
 	chosen oauthOptions) (*cimd.Directory, error) {
-	directory := directoryConfig(config, settings, chosen)
-	directory.Store, _ = store.(oauth.ClientDocumentStore)
+	directory := directoryConfig(config, rules, chosen)
+	directory.Store, _ = store.(client.DocumentStore)
 	if chosen.documents != "" {
-		pinned, err := cimd.OpenPinned(chosen.documents, settings.ClientID, settings.Metadata, config.Logger)
+		pinned, err := cimd.OpenPinned(chosen.documents, rules, config.Logger)
 		if err != nil {
 			return nil, oauth.NewMistake("WithClientDocuments", ": %w", err)
 		}
@@ -28,12 +29,12 @@ func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Sto
 	return cimd.New(directory), nil
 }
 
-func directoryConfig(config oauth.Config, settings *oauth.Settings, chosen oauthOptions) cimd.Config {
+func directoryConfig(config oauth.Config, rules *client.Rules, chosen oauthOptions) cimd.Config {
 	return cimd.Config{
 		Options:       chosen.metadata,
 		Fetches:       limits.NewRates(),
-		Issuer:        settings.Issuer,
-		Rules:         settings.Metadata,
+		Issuer:        config.Issuer,
+		Rules:         rules,
 		AllowLoopback: config.AllowLoopbackClients,
 		Ports:         config.ClientIDPorts,
 		Now:           config.Now,
@@ -48,22 +49,19 @@ type ClientAnswer = cimd.Answer
 
 // ClientProbe fetches documents of clients as an OAuthServer does, but without its caches and
 // limits.
-type ClientProbe struct {
-	rules  oauth.ClientIDRules
-	config cimd.Config
-}
+type ClientProbe struct{ config cimd.Config }
 
 // NewClientProbe returns a probe, or the mistakes in the fields about clients; it needs no other
 // field. Of the options, only WithMetadata and WithRootCAs have an effect.
 func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, error) {
 	chosen := choose(options)
-	rules, metadata, err := config.ClientRules()
+	rules, err := client.NewRules(config)
 	if err := errors.Join(append(chosen.wrong, err)...); err != nil {
 		return nil, err
 	}
-	asked := directoryConfig(config, &oauth.Settings{Issuer: config.Issuer, Metadata: metadata}, chosen)
+	asked := directoryConfig(config, rules, chosen)
 	asked.Now = time.Now
-	return &ClientProbe{rules, asked}, nil
+	return &ClientProbe{asked}, nil
 }
 
 // PinnedClient is a document in the folder of WithClientDocuments.
@@ -72,7 +70,7 @@ type PinnedClient = cimd.PinnedDocument
 // Pinned returns the documents in a folder as an OAuthServer reads them, in the order of their
 // files.
 func (p *ClientProbe) Pinned(ctx context.Context, folder string) ([]PinnedClient, error) {
-	opened, err := cimd.OpenPinned(folder, p.rules, p.config.Rules, slog.New(slog.DiscardHandler))
+	opened, err := cimd.OpenPinned(folder, p.config.Rules, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +80,7 @@ func (p *ClientProbe) Pinned(ctx context.Context, folder string) ([]PinnedClient
 
 // Fetch fetches the document of a client once. The error is why a server would refuse the client.
 func (p *ClientProbe) Fetch(ctx context.Context, clientID string) (ClientAnswer, error) {
-	id, err := oauth.ParseClientID(clientID, p.rules)
+	id, err := p.config.Rules.ParseURL(clientID)
 	if err != nil {
 		return ClientAnswer{}, err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -45,15 +46,19 @@ const (
 	verifier = "a-verifier-that-is-long-enough-for-the-rules"
 )
 
-// published is an oauth.ClientDirectory of fixed documents.
+// published is a client.Directory of fixed documents.
 type published map[string]any
 
-func (p published) Client(_ context.Context, id oauth.ClientID, _ string) (*oauth.ClientMetadata, error) {
+func (p published) Client(_ context.Context, id oauth.ClientID, _ string) (*client.Metadata, error) {
 	members := map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}}
 	for name, value := range p {
 		members[name] = value
 	}
-	return oauth.NewClientMetadata(id, members, oauth.ClientMetadataRules{AllowedPrivateSchemes: []string{"cursor"}})
+	rules, err := client.NewRules(oauth.Config{AllowedPrivateSchemes: []string{"cursor"}})
+	if err != nil {
+		return nil, err
+	}
+	return rules.NewMetadata(id, members)
 }
 
 // openStore opens an empty store that ends with the spec.

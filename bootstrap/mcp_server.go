@@ -110,7 +110,9 @@ func (m *MCPServer) protection() guard.Options {
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited, o.Calls = settings.Limits, m.authz.limited, m.authz.calls
 	follow := m.authz.follow
-	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string { return settings.LabelOf(id, "") }
+	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string {
+		return m.authz.server.Clients().LabelOf(id, "")
+	}
 	resource := settings.Resources[index]
 	o.Welcome = func(c echo.Context, status int) error { return m.authz.endpoints.Welcome(c, status, resource) }
 	o.Follow, o.HostTokens = follow.Middleware, settings.AcceptHostTokens

@@ -18,13 +18,14 @@ import (
 	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // OAuthOption configures an OAuthServer.
 type OAuthOption func(*oauthOptions)
 
 type oauthOptions struct {
-	clients    oauth.ClientDirectory
+	clients    client.Directory
 	metadata   cimd.Options
 	roots      *x509.CertPool
 	documents  string
@@ -54,8 +55,8 @@ func apply[T any, O ~func(*T)](options []O, to *T, wrong *[]error) {
 }
 
 // WithClientDirectory replaces the directory that fetches clients from their metadata documents
-// (CIMD). If it is an oauth.KeyDirectory, it also provides their keys.
-func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
+// (CIMD). If it is a client.KeyDirectory, it also provides their keys.
+func WithClientDirectory(clients client.Directory) OAuthOption {
 	return func(o *oauthOptions) { o.clients = clients }
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // Route is a path of the admin listener, for GET and HEAD.
@@ -151,5 +151,5 @@ func crossOrigin(r *http.Request) bool {
 
 // hostOf returns the host of host:port in lower case, without brackets.
 func hostOf(address string) string {
-	return strings.ToLower(strings.Trim(oauth.HostOf(address), "[]"))
+	return strings.ToLower(strings.Trim(uri.HostOf(address), "[]"))
 }

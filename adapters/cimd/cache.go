@@ -10,7 +10,7 @@ import (
 
 	"github.com/pquerna/cachecontrol/cacheobject"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // A document is fresh for at least minFresh and at most maxFresh, for any response headers.
@@ -54,9 +54,9 @@ func (e *entry[T]) fresh(now time.Time) bool {
 	return e != nil && now.Before(e.freshUntil) && e.freshUntil.Sub(now) <= maxFresh
 }
 
-// wasGood reports whether the document was good less than oauth.MetadataStaleFor ago.
+// wasGood reports whether the document was good less than client.DocumentStaleFor ago.
 func (e *entry[T]) wasGood(now time.Time) bool {
-	return e != nil && within(e.checkedAt, oauth.MetadataStaleFor, now)
+	return e != nil && within(e.checkedAt, client.DocumentStaleFor, now)
 }
 
 // within reports whether at is less than interval before now. It is false for a time after now,
@@ -77,7 +77,7 @@ func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
 // afterFailure returns the entry after a failed fetch.
 func (e *entry[T]) afterFailure(err error, now time.Time) *entry[T] {
 	next := *e
-	if next.triedAt, next.failure = now, nil; oauth.IsMetadataOutage(err) {
+	if next.triedAt, next.failure = now, nil; client.IsOutage(err) {
 		next.failure = err
 	}
 	return &next

@@ -10,20 +10,21 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 var _ = Describe("Caching a client's metadata document", func() {
 	var (
-		client    *site
+		publisher *site
 		clock     *handClock
 		directory *Directory
 		id        oauth.ClientID
 	)
 
 	BeforeEach(func() {
-		client, clock = newSite(), newClock()
-		directory = openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
-		id = client.client("/client.json")
+		publisher, clock = newSite(), newClock()
+		directory = openDirectory(Config{Now: clock.now, RootCAs: publisher.roots(), AllowLoopback: true}, patient())
+		id = publisher.client("/client.json")
 	})
 
 	ask := func(ctx context.Context) error {
@@ -32,14 +33,14 @@ var _ = Describe("Caching a client's metadata document", func() {
 	}
 	const done, other = "https://app.example/done", "https://app.example/other"
 	publish := func(redirect string) {
-		client.respond(http.StatusOK, strings.Replace(document(id.String()), done, redirect, 1), "Cache-Control",
+		publisher.respond(http.StatusOK, strings.Replace(document(id.String()), done, redirect, 1), "Cache-Control",
 			"max-age=86400", "ETag", `"one"`, "Last-Modified", "Mon, 27 Jul 2026 12:00:00 GMT")
 	}
 	lists := func(ctx context.Context, redirect string) bool {
 		GinkgoHelper()
 		metadata, err := directory.Client(ctx, id, redirect)
 		Expect(err).NotTo(HaveOccurred())
-		return !metadata.LacksRedirectURI(redirect, oauth.ClientMetadataRules{})
+		return !metadata.LacksRedirectURI(redirect)
 	}
 
 	It("keeps it fresh for the time in the headers, from a minute to a day",
@@ -74,7 +75,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 			Expect(ask(ctx)).To(Succeed())
 			clock.advance(24 * time.Hour)
 			var asked http.Header
-			client.answer = func(w http.ResponseWriter, r *http.Request) {
+			publisher.answer = func(w http.ResponseWriter, r *http.Request) {
 				asked = r.Header.Clone()
 				w.Header().Set("Cache-Control", "max-age=600")
 				w.WriteHeader(http.StatusNotModified)
@@ -84,15 +85,15 @@ var _ = Describe("Caching a client's metadata document", func() {
 			Expect(asked).To(HaveKeyWithValue("If-Modified-Since", []string{"Mon, 27 Jul 2026 12:00:00 GMT"}))
 			clock.advance(10*time.Minute - time.Nanosecond)
 			Expect(ask(ctx)).To(Succeed())
-			Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+			Expect(publisher.fetches.Load()).To(BeEquivalentTo(2))
 		})
 
 	It("limits every wait to the time of one exchange", Label("C39"), func(ctx SpecContext) {
 		directory.limits.fetch = 20 * time.Millisecond
 		gate := make(chan struct{})
 		defer close(gate)
-		client.answer = func(http.ResponseWriter, *http.Request) { <-gate }
-		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
+		publisher.answer = func(http.ResponseWriter, *http.Request) { <-gate }
+		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(client.ErrUnreachable)))
 	}, SpecTimeout(10*time.Second))
 
 	It("does not ask the budget again for ten seconds once it has expired", Label("C21", "C50"), func(ctx SpecContext) {
@@ -103,10 +104,10 @@ var _ = Describe("Caching a client's metadata document", func() {
 		Expect(lists(ctx, done)).To(BeTrue())
 		leave()
 		Expect(lists(ctx, done)).To(BeTrue())
-		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+		Expect(publisher.fetches.Load()).To(BeEquivalentTo(1))
 		clock.advance(renewInterval)
 		Expect(lists(ctx, done)).To(BeTrue())
-		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+		Expect(publisher.fetches.Load()).To(BeEquivalentTo(2))
 	})
 
 	It("does not fetch it while the budget is exhausted", Label("C21", "C50"), func(ctx SpecContext) {
@@ -114,7 +115,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 		Expect(lists(ctx, done)).To(BeTrue())
 		leave := fill(ctx, directory)
 		Expect(lists(ctx, other)).To(BeFalse())
-		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+		Expect(publisher.fetches.Load()).To(BeEquivalentTo(1))
 		leave()
 		publish(other)
 		Expect(lists(ctx, other)).To(BeTrue(), "a refusal of the budget is no fetch")

@@ -14,7 +14,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // newTransport returns a transport that checks each address after DNS and before it connects, and
@@ -42,7 +42,7 @@ func newTransport(o Config, l limits) *http.Transport {
 // onlyLoopback is a net.Dialer's Control hook.
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	if target, _ := netip.ParseAddrPort(address); !target.Addr().Unmap().IsLoopback() {
-		return fmt.Errorf("%w: %s is not on this computer, so its document must be on https", oauth.ErrMetadataAddress,
+		return fmt.Errorf("%w: %s is not on this computer, so its document must be on https", client.ErrAddress,
 			target.Addr())
 	}
 	return nil
@@ -66,7 +66,7 @@ func newAddressCheck(o Config) addressCheck {
 // control is a net.Dialer's Control hook.
 func (c addressCheck) control(network, address string, conn syscall.RawConn) error {
 	if err := c.guardian.Safe(network, address, conn); err != nil {
-		return fmt.Errorf("%w: %w", oauth.ErrMetadataAddress, err)
+		return fmt.Errorf("%w: %w", client.ErrAddress, err)
 	}
 	return nil
 }

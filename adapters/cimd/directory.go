@@ -19,6 +19,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // Options says how documents are fetched. Its zero value is the strictest.
@@ -35,18 +36,18 @@ func (o Options) Check() error {
 // other field is the strictest.
 type Config struct {
 	Options
-	Issuer        string                    // named in the User-Agent
-	Ports         []uint16                  // besides 443
-	Rules         oauth.ClientMetadataRules // for the members of documents
-	AllowLoopback bool                      // development only: allows loopback addresses and any port
-	Now           func() time.Time          // the clock
-	Logger        *slog.Logger              // nil for none
-	RootCAs       *x509.CertPool            // nil for those of the system
-	Resolver      *net.Resolver             // nil for Go's; its addresses are checked
-	Fetches       oauth.RateLimit           // how many a minute
-	Limited       oauth.LimitObserver       // called when a limit slows or refuses; nil for none
-	Pinned        *Pinned                   // documents that are used without a fetch; nil for none
-	Store         oauth.ClientDocumentStore // keeps documents of approved clients; nil keeps them in memory only
+	Issuer        string               // named in the User-Agent
+	Ports         []uint16             // besides 443
+	Rules         *client.Rules        // for the members of documents
+	AllowLoopback bool                 // development only: allows loopback addresses and any port
+	Now           func() time.Time     // the clock
+	Logger        *slog.Logger         // nil for none
+	RootCAs       *x509.CertPool       // nil for those of the system
+	Resolver      *net.Resolver        // nil for Go's; its addresses are checked
+	Fetches       oauth.RateLimit      // how many a minute
+	Limited       oauth.LimitObserver  // called when a limit slows or refuses; nil for none
+	Pinned        *Pinned              // documents that are used without a fetch; nil for none
+	Store         client.DocumentStore // keeps documents of approved clients; nil keeps them in memory only
 }
 
 // limits are the limits of one fetch. They differ from the default only in tests.
@@ -70,7 +71,7 @@ var defaultLimits = limits{
 	keySetBytes: 64 << 10,
 }
 
-// Directory is an oauth.ClientKeeper and an oauth.KeyDirectory over HTTPS. It is safe for
+// Directory is a client.Keeper and a client.KeyDirectory over HTTPS. It is safe for
 // concurrent use.
 type Directory struct {
 	options   Config
@@ -78,20 +79,20 @@ type Directory struct {
 	transport http.RoundTripper
 	slots     *semaphore.Weighted
 	answered  func(*http.Response) // called for each response, before its body is read
-	documents *fetchCache[*oauth.ClientMetadata]
-	keySets   *fetchCache[oauth.KeySet]
+	documents *fetchCache[*client.Metadata]
+	keySets   *fetchCache[client.KeySet]
 }
 
 var (
-	_ oauth.ClientKeeper = (*Directory)(nil)
-	_ oauth.KeyDirectory = (*Directory)(nil)
+	_ client.Keeper       = (*Directory)(nil)
+	_ client.KeyDirectory = (*Directory)(nil)
 )
 
 // New returns a Directory with empty caches.
 func New(o Config) *Directory { return newDirectory(o, defaultLimits) }
 
 func newDirectory(o Config, l limits) *Directory {
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Logger, o.Rules = cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), cmp.Or(o.Rules, new(client.Rules))
 	transport := newTransport(o, l)
 	if o.AllowLoopback { // in development, http connects to loopback only and uses no proxy
 		direct := o
@@ -114,14 +115,14 @@ func newDirectory(o Config, l limits) *Directory {
 }
 
 // acquire counts the fetch of an unknown document, and waits for one of the slots. It returns
-// oauth.ErrMetadataBudget.
+// client.ErrBudget.
 func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) error {
 	o := d.options
 	if !known {
 		host := strings.TrimSuffix(strings.ToLower(at.Host()), ":443")
 		if wait := o.Fetches.Take(o.Now(), oauth.RequesterFrom(ctx).Fetch(host)...); wait > 0 {
-			return oauth.RetryableAfter(wait, fmt.Errorf("%w in a minute for one network or from one host",
-				oauth.ErrMetadataBudget))
+			return client.RetryableAfter(wait, fmt.Errorf("%w in a minute for one network or from one host",
+				client.ErrBudget))
 		}
 	}
 	if d.slots.TryAcquire(1) {
@@ -131,7 +132,7 @@ func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) 
 	ctx, cancel := context.WithTimeout(ctx, d.limits.wait)
 	defer cancel()
 	if d.slots.Acquire(ctx, 1) != nil {
-		return fmt.Errorf("%w at the same time: no slot became free in time", oauth.ErrMetadataBudget)
+		return fmt.Errorf("%w at the same time: no slot became free in time", client.ErrBudget)
 	}
 	return nil
 }
@@ -140,15 +141,15 @@ func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) 
 // one that is fetched once for all concurrent requests. A cached document without the redirect URI
 // may be outdated, so it is fetched again, at most once a minute for each client; if that fails,
 // the cached one stays in use. If the fetch fails for a reason that says nothing about the client,
-// it returns the last good document with WithFailedCheck. Besides the refusals of
-// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable, oauth.ErrMetadataNoDocument,
-// oauth.ErrMetadataMalformed or oauth.ErrMetadataBudget.
-func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
+// it returns the last good document with the CheckFailure. Besides the refusals of
+// client.NewMetadata it returns client.ErrUnreachable, client.ErrNoDocument,
+// client.ErrMalformed or client.ErrBudget.
+func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*client.Metadata, error) {
 	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
 		return pinned, nil
 	}
-	lists := func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) }
-	document, err := d.documents.find(ctx, id, lists, (*entry[*oauth.ClientMetadata]).wasGood)
+	lists := func(known *client.Metadata) bool { return !known.LacksRedirectURI(redirectURI) }
+	document, err := d.documents.find(ctx, id, lists, (*entry[*client.Metadata]).wasGood)
 	if err != nil {
 		if document, _ = d.documents.kept.Peek(id.String()); !document.fresh(d.options.Now()) {
 			return nil, err
@@ -157,49 +158,51 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI s
 	if document.failure == nil || document.fresh(d.options.Now()) {
 		return document.value, nil
 	}
-	return document.value.WithFailedCheck(document.checkedAt, document.failure), nil
+	unchecked := *document.value
+	unchecked.CheckedAt, unchecked.CheckFailure = document.checkedAt, document.failure
+	return &unchecked, nil
 }
 
-// Connected implements oauth.ClientKeeper.
-func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
+// Connected implements client.Keeper.
+func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*client.Metadata, error) {
 	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
 		return pinned, nil
 	}
-	return d.documents.findExpired(ctx, id, func(*oauth.ClientMetadata) bool { return true })
+	return d.documents.findExpired(ctx, id, func(*client.Metadata) bool { return true })
 }
 
-// Keep implements oauth.ClientKeeper.
+// Keep implements client.Keeper.
 func (d *Directory) Keep(ctx context.Context, id oauth.ClientID) {
 	if d.options.Pinned.find(ctx, id) == nil {
 		d.documents.save(ctx, id.String())
 	}
 }
 
-// KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is
+// KeySet implements client.KeyDirectory. A set without the wanted key may be outdated, so it is
 // fetched again, at most once a minute. A set with the wanted key is used for an hour after it has
 // expired if it cannot be renewed.
-func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted oauth.KeyReference) (oauth.KeySet, error) {
-	return d.keySets.findExpired(ctx, at, func(known oauth.KeySet) bool {
+func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted client.KeyReference) (client.KeySet, error) {
+	return d.keySets.findExpired(ctx, at, func(known client.KeySet) bool {
 		_, found := known.Key(wanted)
 		return found
 	})
 }
 
 func (d *Directory) readClient(ctx context.Context, id oauth.ClientID,
-	members map[string]any) (*oauth.ClientMetadata, error) {
-	metadata, err := oauth.NewClientMetadata(id, members, d.options.Rules)
+	members map[string]any) (*client.Metadata, error) {
+	metadata, err := d.options.Rules.NewMetadata(id, members)
 	if err != nil {
 		return nil, err
 	}
-	if ignored := metadata.IgnoredRedirects(); ignored > 0 {
+	if metadata.IgnoredRedirects > 0 {
 		d.options.Logger.WarnContext(ctx, "client publishes redirect URIs that cannot be used here", "client_id",
-			id.String(), "ignored", ignored)
+			id.String(), "ignored", metadata.IgnoredRedirects)
 	}
 	return metadata, nil
 }
 
-func readKeySet(_ context.Context, _ oauth.ClientID, members map[string]any) (oauth.KeySet, error) {
-	return oauth.NewKeySet(members)
+func readKeySet(_ context.Context, _ oauth.ClientID, members map[string]any) (client.KeySet, error) {
+	return client.NewKeySet(members)
 }
 
 // Answer is what the host of a document answered. Status is 0 when it did not answer.

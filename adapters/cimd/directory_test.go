@@ -16,38 +16,39 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 var quiet = log.New(io.Discard, "", 0)
 
 var _ = Describe("Fetching a client's metadata document", func() {
 	var (
-		client  *site
-		options Config
-		bounds  limits
-		id      oauth.ClientID
+		publisher *site
+		options   Config
+		bounds    limits
+		id        oauth.ClientID
 	)
 
 	BeforeEach(func() {
-		client, bounds = newSite(), patient()
+		publisher, bounds = newSite(), patient()
 		options = Config{
 			Issuer:        "https://cms.example",
 			Now:           newClock().now,
-			RootCAs:       client.roots(),
+			RootCAs:       publisher.roots(),
 			AllowLoopback: true,
 		}
-		id = client.client("/client.json")
+		id = publisher.client("/client.json")
 	})
 
-	fetch := func(ctx context.Context) (*oauth.ClientMetadata, error) {
+	fetch := func(ctx context.Context) (*client.Metadata, error) {
 		return openDirectory(options, bounds).Client(ctx, id, "")
 	}
 
-	var _ oauth.ClientDirectory = New(Config{})
+	var _ client.Directory = New(Config{})
 
 	It("sends one GET with only Accept, Accept-Encoding and User-Agent", Label("C11"), func(ctx SpecContext) {
 		var seen *http.Request
-		client.answer = func(w http.ResponseWriter, r *http.Request) { seen = r.Clone(ctx); client.publish(w, r) }
+		publisher.answer = func(w http.ResponseWriter, r *http.Request) { seen = r.Clone(ctx); publisher.publish(w, r) }
 		_, err := fetch(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(seen.Method).To(Equal(http.MethodGet))
@@ -61,23 +62,23 @@ var _ = Describe("Fetching a client's metadata document", func() {
 	It("requests the client_id unchanged, over a new connection each time",
 		Label("C6", "C10", "C17"), func(ctx SpecContext) {
 			var asked []string
-			client.answer = func(w http.ResponseWriter, r *http.Request) {
+			publisher.answer = func(w http.ResponseWriter, r *http.Request) {
 				asked = append(asked, r.RequestURI)
-				client.publish(w, r)
+				publisher.publish(w, r)
 			}
 			paths := []string{"/c?b=2&a=1", "/a%2Fb", "/%252e%252e/c", "/c?"}
 			directory := openDirectory(options, bounds)
 			for _, path := range paths {
-				Expect(directory.Client(ctx, client.client(path), "")).NotTo(BeNil())
+				Expect(directory.Client(ctx, publisher.client(path), "")).NotTo(BeNil())
 			}
 			Expect(asked).To(Equal(paths))
-			Expect(client.connections.Load()).To(BeEquivalentTo(len(paths)))
+			Expect(publisher.connections.Load()).To(BeEquivalentTo(len(paths)))
 		})
 
 	It("logs that the client publishes redirect URIs that cannot be used", Label("C27"), func(ctx SpecContext) {
 		var logged bytes.Buffer
 		options.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-		client.respond(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
+		publisher.respond(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
 		Expect(fetch(ctx)).NotTo(BeNil())
 		Expect(logged.String()).
 			To(And(ContainSubstring(id.String()), ContainSubstring("ignored=1"), Not(ContainSubstring("relative"))))
@@ -87,38 +88,38 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		Label("C14", "C15"), func(ctx SpecContext) {
 			for _, contentType := range []string{"application/json; charset=utf-8", "Application/JSON",
 				"application/client-metadata+json"} {
-				client.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
+				publisher.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
 				Expect(fetch(ctx)).NotTo(BeNil(), contentType)
 			}
 			for _, contentType := range []string{"", "text/json", "application/+json", "application/jsonp"} {
-				client.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
-				Expect(fetch(ctx)).Error().To(MatchError(oauth.ErrMetadataUnreachable), contentType)
+				publisher.respond(http.StatusOK, document(id.String()), "Content-Type", contentType)
+				Expect(fetch(ctx)).Error().To(MatchError(client.ErrUnreachable), contentType)
 			}
 			for encoding, text := range map[string]string{"identity": document(id.String()),
 				"gzip": gzipped(document(id.String())), "X-Gzip": gzipped(document(id.String()))} {
-				client.respond(http.StatusOK, text, "Content-Encoding", encoding)
+				publisher.respond(http.StatusOK, text, "Content-Encoding", encoding)
 				Expect(fetch(ctx)).NotTo(BeNil(), encoding)
 			}
 		})
 
 	It("reads 5 KiB, and no more of a compressed document", Label("C15"), func(ctx SpecContext) {
 		text := document(id.String())
-		client.respond(http.StatusOK, text+strings.Repeat(" ", 5<<10-len(text)))
+		publisher.respond(http.StatusOK, text+strings.Repeat(" ", 5<<10-len(text)))
 		Expect(fetch(ctx)).NotTo(BeNil())
-		client.respond(http.StatusOK, text+strings.Repeat(" ", 5<<10-len(text)+1))
+		publisher.respond(http.StatusOK, text+strings.Repeat(" ", 5<<10-len(text)+1))
 		Expect(fetch(ctx)).Error().To(MatchError(ContainSubstring("has more than 5120")))
-		client.respond(http.StatusOK, gzipped(text+strings.Repeat(" ", 1<<20)), "Content-Encoding", "gzip")
-		Expect(fetch(ctx)).Error().To(MatchError(oauth.ErrMetadataNoDocument))
+		publisher.respond(http.StatusOK, gzipped(text+strings.Repeat(" ", 1<<20)), "Content-Encoding", "gzip")
+		Expect(fetch(ctx)).Error().To(MatchError(client.ErrNoDocument))
 	})
 
 	It("fails at once when the announced length is too large", Label("C15"), func(ctx SpecContext) {
-		client.answer = func(w http.ResponseWriter, r *http.Request) {
+		publisher.answer = func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "5121")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}
-		Expect(fetch(ctx)).Error().To(And(MatchError(oauth.ErrMetadataUnreachable),
+		Expect(fetch(ctx)).Error().To(And(MatchError(client.ErrUnreachable),
 			MatchError(ContainSubstring("announces more than 5120"))))
 	}, SpecTimeout(10*time.Second))
 

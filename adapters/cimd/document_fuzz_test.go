@@ -15,6 +15,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // FuzzDocument compares the decoder with the standard library's: both find the same members, and a
@@ -37,8 +38,8 @@ func FuzzDocument(f *testing.F) {
 		if !reflect.DeepEqual(members, reference) {
 			t.Fatalf("read %q as %v and not as %v", body, members, reference)
 		}
-		if client, err := oauth.NewClientMetadata(id, members, oauth.ClientMetadataRules{}); err == nil {
-			checkClient(t, client, body)
+		if metadata, err := new(client.Rules).NewMetadata(id, members); err == nil {
+			checkClient(t, metadata, body)
 		}
 	})
 }
@@ -96,7 +97,7 @@ func depth(body []byte) (most int) {
 }
 
 // checkClient reads the members again, by their exact names.
-func checkClient(t *testing.T, client *oauth.ClientMetadata, body []byte) {
+func checkClient(t *testing.T, metadata *client.Metadata, body []byte) {
 	t.Helper()
 	var raw map[string]json.RawMessage
 	var id, name string
@@ -107,22 +108,22 @@ func checkClient(t *testing.T, client *oauth.ClientMetadata, body []byte) {
 		}
 	}
 	switch {
-	case id != client.ID().String() || !client.DeclaresClientID():
+	case id != metadata.ID.String() || !metadata.DeclaresID:
 		t.Fatalf("accepted %q, which names %q", body, id)
-	case name != client.Name() || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > 200:
+	case name != metadata.Name || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > 200:
 		t.Fatalf("accepted %q, whose name is %q", body, name)
 	case isSet(raw["client_secret"]) || isSet(raw["client_secret_expires_at"]):
 		t.Fatalf("accepted %q with a secret", body)
 	}
-	checkTargets(t, client, redirects)
+	checkTargets(t, metadata, redirects)
 }
 
 // checkTargets checks that exactly the allowed redirect URIs of the document are usable.
-func checkTargets(t *testing.T, client *oauth.ClientMetadata, redirects []string) {
+func checkTargets(t *testing.T, metadata *client.Metadata, redirects []string) {
 	t.Helper()
 	usable := 0
 	for _, raw := range redirects {
-		target, err := client.RedirectURI(raw, oauth.ClientMetadataRules{})
+		target, err := metadata.RedirectURI(raw)
 		if raw == "" || err != nil {
 			continue
 		}
@@ -130,9 +131,9 @@ func checkTargets(t *testing.T, client *oauth.ClientMetadata, redirects []string
 			t.Fatalf("allowed the redirect URI %q", raw)
 		}
 	}
-	if usable == 0 || len(redirects) > 50 || client.IgnoredRedirects() != len(redirects)-usable {
+	if usable == 0 || len(redirects) > 50 || metadata.IgnoredRedirects != len(redirects)-usable {
 		t.Fatalf("of the redirect URIs %q %d can be used, and %d are ignored", redirects, usable,
-			client.IgnoredRedirects())
+			metadata.IgnoredRedirects)
 	}
 }
 

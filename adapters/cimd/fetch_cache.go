@@ -18,12 +18,13 @@ import (
 	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/application/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // fetchCache fetches and caches valid documents of one kind.
 type fetchCache[T any] struct {
 	directory *Directory
-	store     oauth.ClientDocumentStore // nil for documents that are in memory only
+	store     client.DocumentStore // nil for documents that are in memory only
 	bodyBytes int64
 	read      reader[T]
 	kept      *cache.LRU[string, *entry[T]]
@@ -67,7 +68,7 @@ func (c *fetchCache[T]) find(
 		return known, nil
 	}
 	fetched, err := c.share(ctx, at, known)
-	if err == nil || !oauth.IsMetadataOutage(err) {
+	if err == nil || !client.IsOutage(err) {
 		return fetched, err
 	}
 	if mayServe(known, now) {
@@ -81,11 +82,11 @@ func (c *fetchCache[T]) find(
 	return known, nil
 }
 
-// findExpired is find for clients with a grant, whose documents serve until oauth.KeysStaleFor
+// findExpired is find for clients with a grant, whose documents serve until client.KeysStaleFor
 // after they have expired.
 func (c *fetchCache[T]) findExpired(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	document, err := c.find(ctx, at, enough, func(e *entry[T], now time.Time) bool {
-		return e != nil && within(e.freshUntil, oauth.KeysStaleFor, now) && enough(e.value)
+		return e != nil && within(e.freshUntil, client.KeysStaleFor, now) && enough(e.value)
 	})
 	if err != nil {
 		return found, err
@@ -108,7 +109,7 @@ func (c *fetchCache[T]) share(ctx context.Context, at oauth.ClientID, known *ent
 		fetched, _ := result.Val.(*entry[T])
 		return fetched, result.Err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: wait for the fetch: %w", oauth.ErrMetadataUnreachable, ctx.Err())
+		return nil, fmt.Errorf("%w: wait for the fetch: %w", client.ErrUnreachable, ctx.Err())
 	}
 }
 
@@ -128,9 +129,9 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 			fetched.triedAt = now()
 		}
 		c.kept.Add(url, fetched)
-	case oauth.IsMetadataWithdrawal(err):
+	case client.IsWithdrawal(err):
 		c.withdraw(ctx, url)
-	case latest != nil && !(wasFresh && errors.Is(err, oauth.ErrMetadataBudget)): // it may be asked for again
+	case latest != nil && !(wasFresh && errors.Is(err, client.ErrBudget)): // it may be asked for again
 		c.kept.Add(url, latest.afterFailure(err, now()))
 	}
 	return fetched, err
@@ -147,7 +148,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("%w: build the request: %w", oauth.ErrMetadataUnreachable, err)
+		return nil, fmt.Errorf("%w: build the request: %w", client.ErrUnreachable, err)
 	}
 	agent := "Pasteport (+" + d.options.Issuer + ")"
 	request.Header = http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {agent}}
@@ -157,7 +158,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	// The bare transport follows no redirect and keeps no cookie.
 	response, err := d.transport.RoundTrip(request)
 	if err != nil {
-		return nil, fmt.Errorf("%w: get the document: %w", oauth.ErrMetadataUnreachable, err)
+		return nil, fmt.Errorf("%w: get the document: %w", client.ErrUnreachable, err)
 	}
 	defer response.Body.Close()
 	d.answered(response)
@@ -179,7 +180,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 func (c *fetchCache[T]) parse(ctx context.Context, at oauth.ClientID, body []byte) (value T, err error) {
 	members, err := strictjson.Object(body)
 	if err != nil {
-		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataMalformed, err)
+		return value, fmt.Errorf("%w: %w", client.ErrMalformed, err)
 	}
 	return c.read(ctx, at, members)
 }
@@ -216,7 +217,7 @@ func (c *fetchCache[T]) save(ctx context.Context, url string) {
 	if stored, err := c.store.ClientDocument(ctx, url); err == nil && !stored.CheckedAt.Before(known.checkedAt) {
 		return
 	}
-	document := oauth.ClientDocument{URL: url, Body: known.body, CheckedAt: known.checkedAt}
+	document := client.Document{URL: url, Body: known.body, CheckedAt: known.checkedAt}
 	c.warn(ctx, "cannot store a client's document", url, c.store.SaveClientDocument(ctx, document))
 }
 
@@ -241,12 +242,12 @@ func (c *fetchCache[T]) warn(ctx context.Context, message, url string, err error
 }
 
 // readDocument returns the body of a response with status 200, a JSON type and at most limit bytes;
-// it decompresses gzip. For any other response it returns oauth.ErrMetadataNoDocument, which wraps
-// oauth.ErrMetadataUnreachable. For a body that is incomplete or takes too long it returns the
+// it decompresses gzip. For any other response it returns client.ErrNoDocument, which wraps
+// client.ErrUnreachable. For a body that is incomplete or takes too long it returns the
 // latter alone.
 func readDocument(response *http.Response, limit int64) (body []byte, err error) {
 	if err := checkHead(response, limit); err != nil {
-		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)
+		return nil, fmt.Errorf("%w: %w", client.ErrNoDocument, err)
 	}
 	plain := io.Reader(response.Body)
 	if strings.HasSuffix(encodingOf(response), "gzip") { // some hosts compress what was asked for as it is
@@ -257,9 +258,9 @@ func readDocument(response *http.Response, limit int64) (body []byte, err error)
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: read the response: %w", oauth.ErrMetadataUnreachable, err)
+		return nil, fmt.Errorf("%w: read the response: %w", client.ErrUnreachable, err)
 	case int64(len(body)) > limit:
-		return nil, fmt.Errorf("%w: the response has more than %d bytes", oauth.ErrMetadataNoDocument, limit)
+		return nil, fmt.Errorf("%w: the response has more than %d bytes", client.ErrNoDocument, limit)
 	}
 	return body, nil
 }
@@ -271,7 +272,7 @@ func encodingOf(response *http.Response) string {
 func checkHead(response *http.Response, limit int64) error {
 	switch {
 	case response.StatusCode != http.StatusOK:
-		return oauth.MetadataStatus(response.StatusCode)
+		return client.DocumentStatus(response.StatusCode)
 	case !outbound.IsJSON(response.Header.Get("Content-Type")):
 		return errors.New("the content type of the response is not JSON")
 	case !slices.Contains([]string{"", "identity", "gzip", "x-gzip"}, encodingOf(response)):

@@ -9,50 +9,50 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 	var (
-		client    *site
+		publisher *site
 		clock     *handClock
 		directory *Directory
 	)
 
 	BeforeEach(func() {
-		client, clock = newSite(), newClock()
-		directory = openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		publisher, clock = newSite(), newClock()
+		directory = openDirectory(Config{Now: clock.now, RootCAs: publisher.roots(), AllowLoopback: true}, patient())
 	})
 
 	publish := func(kid string, headers ...string) {
-		client.respond(http.StatusOK, `{"keys":[{"kty":"EC","kid":"`+kid+`"},{"kty":"EC"}]}`, headers...)
+		publisher.respond(http.StatusOK, `{"keys":[{"kty":"EC","kid":"`+kid+`"},{"kty":"EC"}]}`, headers...)
 	}
 	has := func(ctx context.Context, kid string) bool {
 		GinkgoHelper()
-		set, err := directory.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: kid})
+		set, err := directory.KeySet(ctx, publisher.client("/jwks.json"), client.KeyReference{ID: kid})
 		Expect(err).NotTo(HaveOccurred())
-		_, found := set.Key(oauth.KeyReference{ID: kid})
+		_, found := set.Key(client.KeyReference{ID: kid})
 		return found
 	}
-	fetches := func() int { return int(client.fetches.Load()) }
+	fetches := func() int { return int(publisher.fetches.Load()) }
 
 	It("keeps unchanged keys after a 304", Label("C38"), func(ctx SpecContext) {
 		publish("a", "ETag", `"1"`)
 		Expect(has(ctx, "a")).To(BeTrue())
-		client.respond(http.StatusNotModified, "")
+		publisher.respond(http.StatusNotModified, "")
 		Expect(has(ctx, "b")).To(BeFalse())
 		Expect(has(ctx, "a")).To(BeTrue())
 	})
 
 	It("allows a key set to be larger than a document, up to a limit", Label("C15"), func(ctx SpecContext) {
 		sized := func(size int) {
-			client.respond(http.StatusOK, `{"keys":[]`+strings.Repeat(" ", size-len(`{"keys":[]}`))+`}`)
+			publisher.respond(http.StatusOK, `{"keys":[]`+strings.Repeat(" ", size-len(`{"keys":[]}`))+`}`)
 		}
 		sized(64 << 10)
 		Expect(has(ctx, "a")).To(BeFalse())
 		sized(64<<10 + 1)
-		_, err := directory.KeySet(ctx, client.client("/other.json"), oauth.KeyReference{ID: "a"})
-		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
+		_, err := directory.KeySet(ctx, publisher.client("/other.json"), client.KeyReference{ID: "a"})
+		Expect(err).To(MatchError(client.ErrUnreachable))
 	})
 
 	Context("when they have expired and cannot be renewed", Label("C56"), func() {
@@ -62,7 +62,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			clock.advance(time.Minute)
 		})
 		find := func(ctx context.Context, kid string) error {
-			_, err := directory.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: kid})
+			_, err := directory.KeySet(ctx, publisher.client("/jwks.json"), client.KeyReference{ID: kid})
 			return err
 		}
 
@@ -72,12 +72,12 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 				func(w http.ResponseWriter, _ *http.Request) { begin(w); panic(http.ErrAbortHandler) },
 				status(http.StatusForbidden), status(http.StatusTooManyRequests), status(http.StatusServiceUnavailable),
 			} {
-				client.answer = broken
+				publisher.answer = broken
 				Expect(has(ctx, "a")).To(BeTrue())
 				clock.advance(renewInterval)
 			}
 			clock.advance(time.Hour)
-			Expect(find(ctx, "a")).To(MatchError(oauth.ErrMetadataUnreachable))
+			Expect(find(ctx, "a")).To(MatchError(client.ErrUnreachable))
 		})
 
 		It("stops using them after a final response", func(ctx SpecContext) {
@@ -86,7 +86,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 					w.Header().Set("Content-Type", "application/json")
 					_, _ = w.Write([]byte("{}"))
 				}} {
-				client.answer = definite
+				publisher.answer = definite
 				Expect(find(ctx, "a")).NotTo(Succeed())
 				publish("a")
 				Expect(has(ctx, "a")).To(BeTrue())
@@ -101,9 +101,9 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		})
 
 		It("does not use a set without the wanted key", func(ctx SpecContext) {
-			client.answer = status(http.StatusServiceUnavailable)
+			publisher.answer = status(http.StatusServiceUnavailable)
 			Expect(has(ctx, "a")).To(BeTrue())
-			Expect(find(ctx, "b")).To(MatchError(oauth.ErrMetadataUnreachable))
+			Expect(find(ctx, "b")).To(MatchError(client.ErrUnreachable))
 			publish("b")
 			Expect(has(ctx, "b")).To(BeTrue())
 		})
@@ -113,15 +113,16 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 var _ = Describe("Finding the document of a connected client", Label("C56", "D33"), func() {
 	It("uses an expired one for an hour while it cannot be renewed, and for authorization requests longer",
 		Label("C57"), func(ctx SpecContext) {
-			client, clock := newSite(), newClock()
-			directory := openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
-			id := client.client("/client.json")
+			publisher, clock := newSite(), newClock()
+			directory := openDirectory(Config{Now: clock.now, RootCAs: publisher.roots(), AllowLoopback: true},
+				patient())
+			id := publisher.client("/client.json")
 			Expect(directory.Connected(ctx, id)).NotTo(BeNil())
-			client.answer = status(http.StatusServiceUnavailable)
+			publisher.answer = status(http.StatusServiceUnavailable)
 			clock.advance(time.Minute)
 			Expect(directory.Connected(ctx, id)).NotTo(BeNil())
 			clock.advance(time.Hour)
-			Expect(directory.Connected(ctx, id)).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+			Expect(directory.Connected(ctx, id)).Error().To(MatchError(client.ErrUnreachable))
 			Expect(directory.Client(ctx, id, "")).NotTo(BeNil())
 		})
 })

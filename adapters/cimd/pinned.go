@@ -12,16 +12,16 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // Pinned are the metadata documents in an operator's folder, one in each .json file. They are used
 // without a fetch. Documents reads them again; while a file is invalid, the last valid documents
 // apply. It is safe for concurrent use.
 type Pinned struct {
-	folder   string
-	clientID oauth.ClientIDRules
-	metadata oauth.ClientMetadataRules
-	logger   *slog.Logger
+	folder string
+	rules  *client.Rules
+	logger *slog.Logger
 
 	mu        sync.Mutex
 	documents map[oauth.ClientID]PinnedDocument
@@ -32,18 +32,12 @@ type Pinned struct {
 type PinnedDocument struct {
 	File   string
 	Body   []byte
-	Client *oauth.ClientMetadata
+	Client *client.Metadata
 }
 
 // OpenPinned reads the folder, and fails on any mistake in it.
-func OpenPinned(folder string, clientID oauth.ClientIDRules, metadata oauth.ClientMetadataRules,
-	logger *slog.Logger) (*Pinned, error) {
-	p := &Pinned{
-		folder:   folder,
-		clientID: clientID,
-		metadata: metadata,
-		logger:   logger,
-	}
+func OpenPinned(folder string, rules *client.Rules, logger *slog.Logger) (*Pinned, error) {
+	p := &Pinned{folder: folder, rules: rules, logger: logger}
 	return p, p.read()
 }
 
@@ -63,7 +57,7 @@ func (p *Pinned) Documents(ctx context.Context) map[oauth.ClientID]PinnedDocumen
 }
 
 // find returns the pinned document of a client, nil if there is none.
-func (p *Pinned) find(ctx context.Context, id oauth.ClientID) *oauth.ClientMetadata {
+func (p *Pinned) find(ctx context.Context, id oauth.ClientID) *client.Metadata {
 	if p == nil {
 		return nil
 	}
@@ -71,7 +65,13 @@ func (p *Pinned) find(ctx context.Context, id oauth.ClientID) *oauth.ClientMetad
 	if exact, found := documents[id]; found {
 		return exact.Client
 	}
-	return documents[id.Published()].Client.RequestedAs(id)
+	published, found := documents[id.Published()]
+	if !found {
+		return nil
+	}
+	requested := *published.Client // under the id that the client has sent
+	requested.ID = id
+	return &requested
 }
 
 // read reads the folder, and changes nothing if there is a mistake in it.
@@ -92,7 +92,7 @@ func (p *Pinned) read() error {
 			mistakes = append(mistakes, fmt.Errorf("%s: %w", path, err))
 			continue
 		}
-		id := document.Client.ID()
+		id := document.Client.ID
 		if other, twice := documents[id]; twice {
 			mistakes = append(mistakes,
 				fmt.Errorf("%s and %s have the same client_id %s: delete one", other.File, path, id))
@@ -125,10 +125,10 @@ func (p *Pinned) readFile(path string) (document PinnedDocument, err error) {
 		return document, err
 	}
 	name, _ := members["client_id"].(string)
-	id, err := oauth.ParseClientID(name, p.clientID)
+	id, err := p.rules.ParseURL(name)
 	if err != nil {
 		return document, err
 	}
-	document.Client, err = oauth.NewClientMetadata(id, members, p.metadata)
+	document.Client, err = p.rules.NewMetadata(id, members)
 	return document, err
 }

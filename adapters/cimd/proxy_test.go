@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // connectProxy is an HTTP proxy on loopback that connects every CONNECT to one site.
@@ -76,20 +77,20 @@ func (p *connectProxy) at(user *url.Userinfo) *url.URL {
 
 var _ = Describe("Reaching a client's site through the operator's proxy", Label("C51"), func() {
 	var (
-		client  *site
-		proxy   *connectProxy
-		options Config
-		bounds  limits
+		publisher *site
+		proxy     *connectProxy
+		options   Config
+		bounds    limits
 	)
 	example := oauth.RestoreClientID("https://example.com/client.json")
 
 	BeforeEach(func() {
-		client, bounds = newSite(), patient()
-		client.respond(http.StatusOK, document(example.String()))
-		proxy = newConnectProxy(client, (*httptest.Server).Start)
+		publisher, bounds = newSite(), patient()
+		publisher.respond(http.StatusOK, document(example.String()))
+		proxy = newConnectProxy(publisher, (*httptest.Server).Start)
 		options = Config{
 			Now:      newClock().now,
-			RootCAs:  client.roots(),
+			RootCAs:  publisher.roots(),
 			Options:  Options{Proxy: proxy.at(nil)},
 			Resolver: newNameServer("1.1.1.1").resolver(),
 		}
@@ -101,16 +102,16 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 	}
 
 	It("uses TLS with an https proxy, and HTTP/1.1 even if the proxy supports HTTP/2", func(ctx SpecContext) {
-		proxy = newConnectProxy(client, func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() })
+		proxy = newConnectProxy(publisher, func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() })
 		options.Proxy = proxy.at(url.UserPassword("me", "s3cret"))
 		Expect(ask(ctx, example)).To(Succeed())
 		Expect(proxy.requests[0].Header).To(HaveKey("Proxy-Authorization"))
 	})
 
 	It("sends nothing to an https proxy with an untrusted certificate", func(ctx SpecContext) {
-		proxy = newConnectProxy(client, (*httptest.Server).StartTLS)
+		proxy = newConnectProxy(publisher, (*httptest.Server).StartTLS)
 		options.Proxy, options.RootCAs = proxy.at(nil), x509.NewCertPool()
-		Expect(ask(ctx, example)).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(ask(ctx, example)).To(MatchError(client.ErrUnreachable))
 		Expect(proxy.requests).To(BeEmpty())
 	})
 
@@ -127,8 +128,8 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 
 	It("fails when the host behind the proxy has no certificate for its name", Label("C16"), func(ctx SpecContext) {
 		Expect(ask(ctx, oauth.RestoreClientID("https://another.example/client.json"))).
-			To(MatchError(oauth.ErrMetadataUnreachable))
-		Expect(client.fetches.Load()).To(BeZero())
+			To(MatchError(client.ErrUnreachable))
+		Expect(publisher.fetches.Load()).To(BeZero())
 	})
 
 	It("reports a refusal of the proxy", func(ctx SpecContext) {
@@ -145,6 +146,6 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		gate := make(chan struct{})
 		DeferCleanup(func() { close(gate) })
 		proxy.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate })
-		Expect(ask(ctx, example)).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(ask(ctx, example)).To(MatchError(client.ErrUnreachable))
 	}, SpecTimeout(10*time.Second))
 })

@@ -11,16 +11,17 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// documentStore is an oauth.ClientDocumentStore in memory.
+// documentStore is a client.DocumentStore in memory.
 type documentStore struct {
-	documents map[string]oauth.ClientDocument
+	documents map[string]client.Document
 	saved     int
 	err       error // of every call
 }
 
-func (s *documentStore) ClientDocument(_ context.Context, url string) (oauth.ClientDocument, error) {
+func (s *documentStore) ClientDocument(_ context.Context, url string) (client.Document, error) {
 	found, ok := s.documents[url]
 	if !ok && s.err == nil {
 		return found, oauth.ErrNotFound
@@ -28,7 +29,7 @@ func (s *documentStore) ClientDocument(_ context.Context, url string) (oauth.Cli
 	return found, s.err
 }
 
-func (s *documentStore) SaveClientDocument(_ context.Context, d oauth.ClientDocument) error {
+func (s *documentStore) SaveClientDocument(_ context.Context, d client.Document) error {
 	s.documents[d.URL] = d
 	s.saved++
 	return s.err
@@ -41,7 +42,7 @@ func (s *documentStore) DeleteClientDocument(_ context.Context, url string) erro
 
 var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"), func() {
 	var (
-		client     *site
+		publisher  *site
 		clock      *handClock
 		store      *documentStore
 		one, other *Directory
@@ -50,18 +51,18 @@ var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"
 	const old, renewed = "https://app.example/done", "https://app.example/new"
 
 	BeforeEach(func() {
-		client, clock, store = newSite(), newClock(), &documentStore{documents: map[string]oauth.ClientDocument{}}
+		publisher, clock, store = newSite(), newClock(), &documentStore{documents: map[string]client.Document{}}
 		options := Config{
 			Now:           clock.now,
-			RootCAs:       client.roots(),
+			RootCAs:       publisher.roots(),
 			AllowLoopback: true,
 			Store:         store,
 		}
 		one, other = openDirectory(options, patient()), openDirectory(options, patient())
-		id = client.client("/client.json")
+		id = publisher.client("/client.json")
 	})
 	publish := func(redirect string) {
-		client.respond(http.StatusOK, strings.Replace(document(id.String()), old, redirect, 1), "Cache-Control",
+		publisher.respond(http.StatusOK, strings.Replace(document(id.String()), old, redirect, 1), "Cache-Control",
 			"max-age=3600")
 	}
 	redirects := func(ctx context.Context, d *Directory) []string {
@@ -102,19 +103,19 @@ var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"
 
 	It("forgets a withdrawn one, also where it was only stored", func(ctx SpecContext) {
 		approve(ctx, one, old)
-		client.answer = status(http.StatusGone)
-		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataNoDocument))
+		publisher.answer = status(http.StatusGone)
+		Expect(other.Client(ctx, id, "")).Error().To(MatchError(client.ErrNoDocument))
 		Expect(store.documents).To(BeEmpty())
-		client.answer = status(http.StatusForbidden)
-		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+		publisher.answer = status(http.StatusForbidden)
+		Expect(other.Client(ctx, id, "")).Error().To(MatchError(client.ErrUnreachable))
 	})
 
 	It("serves the one in memory while the store fails", Label("N14"), func(ctx SpecContext) {
 		store.err = errors.New("the database is down")
 		approve(ctx, one, old)
 		clock.advance(time.Hour)
-		client.answer = status(http.StatusForbidden)
+		publisher.answer = status(http.StatusForbidden)
 		Expect(redirects(ctx, one)).To(ConsistOf(old))
-		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(other.Client(ctx, id, "")).Error().To(MatchError(client.ErrUnreachable))
 	})
 })

@@ -17,18 +17,19 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 var _ = Describe("Connecting to a client's site", func() {
 	var (
-		client  *site
-		options Config
-		bounds  limits
+		publisher *site
+		options   Config
+		bounds    limits
 	)
 
 	BeforeEach(func() {
-		client, bounds = newSite(), patient()
-		options = Config{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}
+		publisher, bounds = newSite(), patient()
+		options = Config{Now: newClock().now, RootCAs: publisher.roots(), AllowLoopback: true}
 	})
 
 	ask := func(ctx context.Context, id oauth.ClientID) error {
@@ -36,17 +37,17 @@ var _ = Describe("Connecting to a client's site", func() {
 		return err
 	}
 	named := func(host string) oauth.ClientID {
-		return oauth.RestoreClientID("https://" + host + ":" + portOf(client) + "/client.json")
+		return oauth.RestoreClientID("https://" + host + ":" + portOf(publisher) + "/client.json")
 	}
 
 	DescribeTable("never connects to loopback outside development", Label("C17", "C48", "C49"),
 		func(ctx SpecContext, host string) {
 			options.AllowLoopback = false
-			options.Ports = []uint16{netip.MustParseAddrPort(client.Listener.Addr().String()).Port()}
+			options.Ports = []uint16{netip.MustParseAddrPort(publisher.Listener.Addr().String()).Port()}
 			options.Resolver = newNameServer("127.0.0.1").resolver()
 			Expect(ask(ctx, named(host))).
-				To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("prohibited IP address"))))
-			Expect(client.connections.Load()).To(BeZero())
+				To(And(MatchError(client.ErrUnreachable), MatchError(ContainSubstring("prohibited IP address"))))
+			Expect(publisher.connections.Load()).To(BeZero())
 		},
 		Entry("when the client_id has its address", "127.0.0.1"),
 		Entry("when a public name resolves to it", "example.com"),
@@ -80,21 +81,21 @@ var _ = Describe("Connecting to a client's site", func() {
 		Entry("over a connection of its own", "127.0.0.1", "", func() {}),
 		Entry("through a proxy", "1.1.1.1", "https://example.com/client.json", func() {
 			options.AllowLoopback = false
-			options.Proxy = newConnectProxy(client, (*httptest.Server).Start).at(nil)
-			client.respond(http.StatusOK, document("https://example.com/client.json"))
+			options.Proxy = newConnectProxy(publisher, (*httptest.Server).Start).at(nil)
+			publisher.respond(http.StatusOK, document("https://example.com/client.json"))
 		}),
 	)
 
 	It("fails when the certificate is for another name", Label("C16"), func(ctx SpecContext) {
 		options.Resolver = newNameServer("127.0.0.1").resolver()
-		Expect(ask(ctx, named("another.example"))).To(MatchError(oauth.ErrMetadataUnreachable))
-		Expect(client.fetches.Load()).To(BeZero())
+		Expect(ask(ctx, named("another.example"))).To(MatchError(client.ErrUnreachable))
+		Expect(publisher.fetches.Load()).To(BeZero())
 	})
 
 	It("fails on an untrusted certificate", Label("C16"), func(ctx SpecContext) {
 		options.RootCAs = nil
-		Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
-		Expect(client.fetches.Load()).To(BeZero())
+		Expect(ask(ctx, publisher.client("/client.json"))).To(MatchError(client.ErrUnreachable))
+		Expect(publisher.fetches.Load()).To(BeZero())
 	})
 
 	It("requires TLS 1.2 and ignores proxies of the environment", Label("C16"), func() {
@@ -105,10 +106,10 @@ var _ = Describe("Connecting to a client's site", func() {
 
 	DescribeTable("fails when the header is larger than 8 KiB, over", Label("C15", "N6"),
 		func(ctx SpecContext, protocols ...string) {
-			client.TLS.NextProtos = protocols
-			client.respond(http.StatusOK, document(client.client("/client.json").String()), "X-Padding",
+			publisher.TLS.NextProtos = protocols
+			publisher.respond(http.StatusOK, document(publisher.client("/client.json").String()), "X-Padding",
 				strings.Repeat("x", 9<<10))
-			Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+			Expect(ask(ctx, publisher.client("/client.json"))).To(MatchError(client.ErrUnreachable))
 		},
 		Entry("HTTP/1.1", "http/1.1"), Entry("HTTP/2", "h2"),
 	)
@@ -119,7 +120,7 @@ var _ = Describe("Connecting to a client's site", func() {
 		DeferCleanup(silent.Close)
 		bounds.handshake = 20 * time.Millisecond
 		Expect(ask(ctx, oauth.RestoreClientID("https://"+silent.Addr().String()+"/client.json"))).
-			To(MatchError(oauth.ErrMetadataUnreachable))
+			To(MatchError(client.ErrUnreachable))
 	}, SpecTimeout(10*time.Second))
 
 	It("fails when DNS does not answer", Label("C15"), func(ctx SpecContext) {
@@ -128,7 +129,7 @@ var _ = Describe("Connecting to a client's site", func() {
 		DeferCleanup(silent.Close)
 		options.Resolver = nameServer{silent}.resolver()
 		bounds.dial = 20 * time.Millisecond
-		Expect(ask(ctx, named("example.com"))).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(ask(ctx, named("example.com"))).To(MatchError(client.ErrUnreachable))
 	}, SpecTimeout(10*time.Second))
 })
 

@@ -12,6 +12,8 @@ import (
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // authorize shows the consent page.
@@ -128,37 +130,37 @@ func redirectTo(c echo.Context, redirect oauth.Redirect) error {
 
 func (e *Endpoints) showConsent(c echo.Context, status int, consent *application.Consent, asked question) error {
 	settings, request := e.server.Settings(), consent.Ticket.Request()
-	catalogue := settings.ScopesOf(request.Resource())
+	catalogue := settings.ScopesOf(request.Resource)
 	var checkedOn string
-	if at := request.CheckedAt(); !at.IsZero() {
+	if at := request.Client.CheckedAt; !at.IsZero() {
 		checkedOn = at.UTC().Format(time.DateOnly)
 	}
 	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
-		ClientName:      request.ClientName(),
-		ClientHost:      request.Client().Host(),
-		RedirectHost:    request.RedirectURI().Host(),
-		Loopback:        request.RedirectURI().Loopback(),
-		PrivateScheme:   request.RedirectURI().PrivateScheme(),
+		ClientName:      request.Client.Name,
+		ClientHost:      request.Client.ID.Host(),
+		RedirectHost:    request.RedirectURI.Host(),
+		Loopback:        request.RedirectURI.Loopback(),
+		PrivateScheme:   request.RedirectURI.PrivateScheme(),
 		ForeignRedirect: request.ForeignRedirect(),
-		Unnamed:         !request.DeclaresClientID(),
-		SelfRegistered:  request.SelfRegistered(),
-		Hosted:          settings.Hosted(request.Client()) != nil,
+		Unnamed:         !request.Client.DeclaresID,
+		SelfRegistered:  request.Client.AuthMethod.SelfRegistered(),
+		Hosted:          e.server.Clients().Hosted(request.Client.ID) != nil,
 		CheckedOn:       checkedOn,
-		Permissions:     permissions(catalogue, request.Scopes(), request.Chosen(consent.Choice)),
-		Offline:         request.Scopes().Has(oauth.OfflineAccess),
+		Permissions:     permissions(catalogue, request.Scopes, request.Chosen(consent.Choice)),
+		Offline:         request.Scopes.Has(oauth.OfflineAccess),
 		StaysConnected:  request.Chosen(consent.Choice).Has(oauth.OfflineAccess),
 		Lifetimes:       lifetimes(settings.GrantChoices, consent.Choice),
 		IdleTTL:         settings.RefreshIdleTTL,
 		GrantTTL:        settings.LongestGrant(),
 		AccessTTL:       settings.AccessTokenTTL,
-		Server:          pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
+		Server:          pages.Server{Name: settings.NameOf(request.Resource), URL: request.Resource.String()},
 		Action:          settings.Issuer + authorizePath,
 		Manage:          e.connectionsURL(),
 		Ticket:          consent.Sealed,
 		Problem:         asked.problem,
 		RetryIn:         asked.retryIn,
 		Fields:          asked.fields,
-		Upstream:        e.upstream(request.Resource()),
+		Upstream:        e.upstream(request.Resource),
 	})
 }
 
@@ -176,7 +178,7 @@ func (e *Endpoints) showCallback(c echo.Context, callback *application.Callback)
 // the issuer uses https. On localhost that would bind the other servers of a developer's computer,
 // too.
 func (e *Endpoints) edition(c echo.Context) pages.Edition {
-	if e.issuer.Scheme == "https" && !oauth.IsLoopbackOrigin("https://"+e.issuer.Host) {
+	if e.issuer.Scheme == "https" && !uri.IsLoopbackOrigin("https://"+e.issuer.Host) {
 		c.Response().Header().Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
 	}
 	return e.pages.For(c.Request().Header.Get("Accept-Language"))
@@ -217,7 +219,7 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 		Detail:     why.detail,
 		Code:       o.code,
 		Incident:   o.incident,
-		ClientHost: oauth.ClientHostOf(err),
+		ClientHost: client.HostOf(err),
 		Return:     back,
 	})
 }

@@ -98,8 +98,8 @@ func (e *Endpoints) answerError(c echo.Context, err error) outcome {
 	if o.status >= http.StatusInternalServerError {
 		log = e.logger.ErrorContext
 	}
-	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RuleOf(err), "error",
-		err, "incident", o.incident)
+	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RefusalOf(err).Rule,
+		"error", err, "incident", o.incident)
 	if o.retryAfter != "" {
 		c.Response().Header().Set(echo.HeaderRetryAfter, o.retryAfter)
 	}

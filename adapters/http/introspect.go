@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // introspection is the response to an MCP server elsewhere (RFC 7662 §2.2). For a token that is not
@@ -35,7 +36,7 @@ func (e *Endpoints) introspect(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	by := oauth.Credentials{Client: resource, Secret: oauth.NewClientSecret(secret)}
+	by := client.Credentials{Client: resource, Secret: oauth.NewClientSecret(secret)}
 	if form.Get("token") == "" {
 		return oauth.Refuse(oauth.InvalidRequest, "K4", "the token is missing")
 	}

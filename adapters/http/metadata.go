@@ -2,6 +2,7 @@ package http
 
 import (
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // serverMetadata is the document of RFC 8414. It contains every field without omitempty,
@@ -34,7 +35,7 @@ type serverMetadata struct {
 func (e *Endpoints) metadata() serverMetadata {
 	settings := e.server.Settings()
 	methods := []string{string(oauth.PublicClient), string(oauth.PrivateKeyJWT)}
-	algorithms := oauth.AssertionAlgorithms()
+	algorithms := client.AssertionAlgorithms()
 	registration := ""
 	if settings.SelfRegistration {
 		methods = append(methods, string(oauth.ClientSecretBasic), string(oauth.ClientSecretPost))

@@ -12,6 +12,7 @@ import (
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // register answers a registration request (RFC 7591 §3).
@@ -83,24 +84,24 @@ type registrationResponse struct {
 	clientDocument
 }
 
-func registeredDocument(client *oauth.ClientMetadata) clientDocument {
-	document := documentOf(client)
+func registeredDocument(of *client.Metadata) clientDocument {
+	document := documentOf(of)
 	document.Registered = true
 	return document
 }
 
-func documentOf(client *oauth.ClientMetadata) clientDocument {
+func documentOf(of *client.Metadata) clientDocument {
 	grants := []string{"authorization_code"}
-	if client.MayRefresh() {
+	if of.MayRefresh {
 		grants = append(grants, "refresh_token")
 	}
 	return clientDocument{
-		ClientID:      client.ID().String(),
-		ClientName:    client.Name(),
-		RedirectURIs:  client.RedirectURIs(),
+		ClientID:      of.ID.String(),
+		ClientName:    of.Name,
+		RedirectURIs:  of.RedirectURIs(),
 		GrantTypes:    grants,
 		ResponseTypes: []string{"code"},
-		AuthMethod:    string(client.AuthMethod()),
+		AuthMethod:    string(of.PublishedMethod()),
 	}
 }
 
@@ -112,14 +113,14 @@ func (e *Endpoints) registeredClient(c echo.Context) error {
 	if !found || address.RawQuery != "" || address.ForceQuery {
 		return unknown
 	}
-	client, err := e.server.Settings().OpenClient(oauth.RestoreClientID(e.server.Settings().Issuer + path))
+	registered, err := e.server.Clients().Open(oauth.RestoreClientID(e.server.Settings().Issuer + path))
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
 		return unknown
 	}
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, registeredDocument(client))
+	return writeJSON(c, http.StatusOK, registeredDocument(registered))
 }
 
 func preflightOfDocument(c echo.Context) error {

@@ -13,11 +13,11 @@ func (e *Endpoints) revoke(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := identify(c.Request(), form)
+	credentials, err := identify(c.Request(), form)
 	if err != nil {
 		return err
 	}
-	if err := e.server.Revoke(e.contextOf(c), client, form.Get("token")); err != nil {
+	if err := e.server.Revoke(e.contextOf(c), credentials, form.Get("token")); err != nil {
 		return err
 	}
 	noStore(c)

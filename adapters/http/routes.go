@@ -17,6 +17,7 @@ import (
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // Endpoints are the HTTP endpoints of the authorization server.
@@ -131,15 +132,15 @@ func (e *Endpoints) selfRegistration(base string) []route {
 	return []route{
 		{base + registerPath, "POST, OPTIONS",
 			map[string]endpoint{http.MethodPost: e.register, http.MethodOptions: preflight}, e.failInJSON, ""},
-		{base + oauth.RegisteredClientsPath + "*", "GET, HEAD, OPTIONS", document, e.failInJSON, ""},
+		{base + client.RegisteredPath + "*", "GET, HEAD, OPTIONS", document, e.failInJSON, ""},
 	}
 }
 
 // hostedClients returns the route of each client whose document this server publishes.
 func (e *Endpoints) hostedClients(base string) (routes []route) {
-	for _, client := range e.server.Settings().HostedClients() {
-		path := strings.TrimPrefix(client.ID().String(), e.server.Settings().Issuer)
-		publish := func(c echo.Context) error { return writeJSON(c, http.StatusOK, documentOf(client)) }
+	for _, hosted := range e.server.Clients().AllHosted() {
+		path := strings.TrimPrefix(hosted.ID.String(), e.server.Settings().Issuer)
+		publish := func(c echo.Context) error { return writeJSON(c, http.StatusOK, documentOf(hosted)) }
 		document := map[string]endpoint{http.MethodGet: publish, http.MethodHead: publish,
 			http.MethodOptions: preflightOfDocument}
 		routes = append(routes, route{base + path, "GET, HEAD, OPTIONS", document, e.failInJSON, ""})

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // token exchanges a code or a refresh token. A request that is refused here changes no state.
@@ -18,7 +19,7 @@ func (e *Endpoints) token(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	var issue func(context.Context, oauth.Credentials, oauth.Parameters) (*oauth.Tokens, error)
+	var issue func(context.Context, client.Credentials, oauth.Parameters) (*oauth.Tokens, error)
 	switch form.Get("grant_type") {
 	case "authorization_code":
 		issue = e.server.Exchange
@@ -30,14 +31,14 @@ func (e *Endpoints) token(c echo.Context) error {
 		return oauth.Refuse(oauth.UnsupportedGrantType, "D6",
 			"the grant_type has to be authorization_code or refresh_token")
 	}
-	client, err := identify(c.Request(), form)
+	credentials, err := identify(c.Request(), form)
 	if err != nil {
 		return err
 	}
-	if client == (oauth.Credentials{}) {
+	if credentials == (client.Credentials{}) {
 		return oauth.Refuse(oauth.InvalidRequest, "D9", "the client_id is missing")
 	}
-	tokens, err := issue(e.contextOf(c), client, form)
+	tokens, err := issue(e.contextOf(c), credentials, form)
 	if err != nil {
 		return err
 	}
@@ -85,30 +86,30 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 
 // identify returns the client's credentials from the form, or from a Basic header, which the
 // official Go SDK sends first, with an empty password.
-func identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
+func identify(r *http.Request, form oauth.Parameters) (client.Credentials, error) {
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
-		return oauth.Credentials{},
+		return client.Credentials{},
 			oauth.Refuse(oauth.InvalidRequest, "D7", "there is more than one Authorization header")
 	}
 	named, password, err := basicCredentials(r.Header.Get(echo.HeaderAuthorization))
 	if err != nil {
-		return oauth.Credentials{}, err
+		return client.Credentials{}, err
 	}
 	if password != "" && form.Get("client_secret") != "" {
-		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7",
+		return client.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7",
 			"the client_secret is in the Authorization header and in the body")
 	}
 	assertion, kind := form.Get("client_assertion"), form.Get("client_assertion_type")
 	if assertion+kind != "" && (assertion == "" || kind != jwtBearer) {
-		return oauth.Credentials{}, oauth.RefuseClient()
+		return client.Credentials{}, oauth.RefuseClient()
 	}
-	client := form.Get("client_id")
-	if named != "" && client != "" && client != named {
-		return oauth.Credentials{},
+	id := form.Get("client_id")
+	if named != "" && id != "" && id != named {
+		return client.Credentials{},
 			oauth.Refuse(oauth.InvalidRequest, "D7", "the client_id is not the one of the Authorization header")
 	}
-	return oauth.Credentials{
-		Client:    cmp.Or(client, named),
+	return client.Credentials{
+		Client:    cmp.Or(id, named),
 		Assertion: assertion,
 		Secret:    oauth.NewClientSecret(cmp.Or(password, form.Get("client_secret"))),
 	}, nil

@@ -22,9 +22,9 @@ func (e *Endpoints) showToolReview(c echo.Context, consent *application.Consent,
 	form.Set(reviewedInput, review.Sealed)
 	settings, request := e.server.Settings(), consent.Ticket.Request()
 	return e.edition(c).WriteToolReview(c.Response(), pages.ToolReview{
-		ClientName:   request.ClientName(),
-		RedirectHost: request.RedirectURI().Host(),
-		Server:       pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
+		ClientName:   request.Client.Name,
+		RedirectHost: request.RedirectURI.Host(),
+		Server:       pages.Server{Name: settings.NameOf(request.Resource), URL: request.Resource.String()},
 		New:          review.Changes.New,
 		Changed:      review.Changes.Changed,
 		Gone:         review.Changes.Gone,

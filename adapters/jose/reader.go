@@ -13,51 +13,51 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// Reader is an oauth.AssertionReader.
+// Reader is a client.AssertionReader.
 type Reader struct{}
 
-var _ oauth.AssertionReader = Reader{}
+var _ client.AssertionReader = Reader{}
 
 // assertionTypes are the values of typ, a media type without "application/" (RFC 7515 §4.1.9). A
 // JWT of another type was signed for another purpose.
 var assertionTypes = []string{"jwt", "client-authentication+jwt", "oauth-client-auth+jwt"}
 
-// ReadAssertion implements oauth.AssertionReader. Before the signature is verified, it uses only
+// ReadAssertion implements client.AssertionReader. Before the signature is verified, it uses only
 // the key ID, the algorithm and the type of the header.
-func (Reader) ReadAssertion(assertion string, keyOf func(oauth.KeyReference) (oauth.Key, error)) (
-	oauth.ClientAssertion, error) {
+func (Reader) ReadAssertion(assertion string, keyOf func(client.KeyReference) (client.Key, error)) (
+	client.Assertion, error) {
 	var accepted []jose.SignatureAlgorithm
-	for _, name := range oauth.AssertionAlgorithms() {
+	for _, name := range client.AssertionAlgorithms() {
 		accepted = append(accepted, jose.SignatureAlgorithm(name))
 	}
 	token, err := jwt.ParseSigned(assertion, accepted)
 	if err != nil {
-		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
+		return client.Assertion{}, fmt.Errorf("%w: %w", client.ErrBadAssertion, err)
 	}
 	header := token.Headers[0] // a compact JWT has exactly one
 	if typ, present := header.ExtraHeaders[jose.HeaderType]; present {
 		name, _ := typ.(string)
 		if !slices.Contains(assertionTypes, strings.TrimPrefix(strings.ToLower(name), "application/")) {
-			return oauth.ClientAssertion{}, fmt.Errorf("%w: its typ is %.100q, it must be absent or one of %q",
-				oauth.ErrBadAssertion, name, assertionTypes)
+			return client.Assertion{}, fmt.Errorf("%w: its typ is %.100q, it must be absent or one of %q",
+				client.ErrBadAssertion, name, assertionTypes)
 		}
 	}
-	published, err := keyOf(oauth.KeyReference{ID: header.KeyID, Algorithm: header.Algorithm})
+	published, err := keyOf(client.KeyReference{ID: header.KeyID, Algorithm: header.Algorithm})
 	if err != nil {
-		return oauth.ClientAssertion{}, fmt.Errorf("finding the key of an assertion: %w", err)
+		return client.Assertion{}, fmt.Errorf("finding the key of an assertion: %w", err)
 	}
 	key, err := verificationKey(published, header.Algorithm)
 	if err != nil {
-		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
+		return client.Assertion{}, fmt.Errorf("%w: %w", client.ErrBadAssertion, err)
 	}
 	var claims jwt.Claims
 	if err := token.Claims(key, &claims); err != nil {
-		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
+		return client.Assertion{}, fmt.Errorf("%w: %w", client.ErrBadAssertion, err)
 	}
-	return oauth.ClientAssertion{
+	return client.Assertion{
 		Issuer:    claims.Issuer,
 		Subject:   claims.Subject,
 		Audience:  claims.Audience,
@@ -69,7 +69,7 @@ func (Reader) ReadAssertion(assertion string, keyOf func(oauth.KeyReference) (oa
 }
 
 // verificationKey decodes a key and checks its use and alg members (RFC 7517 §4.2, §4.4).
-func verificationKey(published oauth.Key, algorithm string) (any, error) {
+func verificationKey(published client.Key, algorithm string) (any, error) {
 	encoded, err := json.Marshal(published)
 	if err != nil {
 		return nil, fmt.Errorf("encode the key: %w", err)

@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -44,7 +44,7 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		return text
 	}
-	published := func(key crypto.Signer, change func(*jose.JSONWebKey)) (members oauth.Key) {
+	published := func(key crypto.Signer, change func(*jose.JSONWebKey)) (members client.Key) {
 		GinkgoHelper()
 		public := jose.JSONWebKey{Key: key.Public(), KeyID: "k"}
 		change(&public)
@@ -54,8 +54,8 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		return members
 	}
 	asPublished := func(*jose.JSONWebKey) {}
-	read := func(text string, key oauth.Key) (oauth.ClientAssertion, error) {
-		return Reader{}.ReadAssertion(text, func(by oauth.KeyReference) (oauth.Key, error) {
+	read := func(text string, key client.Key) (client.Assertion, error) {
+		return Reader{}.ReadAssertion(text, func(by client.KeyReference) (client.Key, error) {
 			Expect(by.ID).To(Equal("k"))
 			return key, nil
 		})
@@ -80,7 +80,7 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		Expect(assertion.ExpiresAt).To(BeTemporally("==", noon.Add(time.Minute)))
 		Expect(assertion.NotBefore).To(BeTemporally("==", noon))
 		assertion.ExpiresAt, assertion.NotBefore = time.Time{}, time.Time{}
-		Expect(assertion).To(Equal(oauth.ClientAssertion{
+		Expect(assertion).To(Equal(client.Assertion{
 			Issuer:    "i",
 			Subject:   "s",
 			Audience:  []string{"a", "b"},
@@ -92,23 +92,23 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 	It("leaves missing claims zero", func() {
 		key := onCurve(elliptic.P256())
 		Expect(read(sign(jose.ES256, key, jwt.Claims{}), published(key, asPublished))).
-			To(Equal(oauth.ClientAssertion{Algorithm: "ES256"}))
+			To(Equal(client.Assertion{Algorithm: "ES256"}))
 	})
 
 	It("returns the error of the key lookup", func() {
 		reason := errors.New("the host is down")
 		_, err := Reader{}.ReadAssertion(sign(jose.ES256, onCurve(elliptic.P256()), claims),
-			func(oauth.KeyReference) (oauth.Key, error) {
+			func(client.KeyReference) (client.Key, error) {
 				return nil, reason
 			})
-		Expect(err).To(And(MatchError(reason), Not(MatchError(oauth.ErrBadAssertion))))
+		Expect(err).To(And(MatchError(reason), Not(MatchError(client.ErrBadAssertion))))
 	})
 
 	DescribeTable("refuses a signature by",
 		func(algorithm jose.SignatureAlgorithm, key func() crypto.Signer, change func(*jose.JSONWebKey)) {
 			signer := key()
 			_, err := read(sign(algorithm, signer, claims), published(signer, change))
-			Expect(err).To(MatchError(oauth.ErrBadAssertion))
+			Expect(err).To(MatchError(client.ErrBadAssertion))
 		},
 		Entry("an algorithm that is not offered", jose.ES384, func() crypto.Signer {
 			return onCurve(elliptic.P384())
@@ -130,29 +130,29 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 
 	It("refuses a key that is too long before it computes with it", func() {
 		key := onCurve(elliptic.P256())
-		long := oauth.Key{"kty": "RSA", "n": strings.Repeat("_", 32<<10), "e": "AQAB"}
+		long := client.Key{"kty": "RSA", "n": strings.Repeat("_", 32<<10), "e": "AQAB"}
 		_, err := read(sign(jose.ES256, key, claims), long)
-		Expect(err).To(And(MatchError(oauth.ErrBadAssertion), MatchError(jose.ErrUnsupportedKeyType)))
+		Expect(err).To(And(MatchError(client.ErrBadAssertion), MatchError(jose.ErrUnsupportedKeyType)))
 	})
 
-	DescribeTable("refuses an invalid key:", func(key oauth.Key) {
+	DescribeTable("refuses an invalid key:", func(key client.Key) {
 		_, err := read(sign(jose.ES256, onCurve(elliptic.P256()), claims), key)
-		Expect(err).To(MatchError(oauth.ErrBadAssertion))
+		Expect(err).To(MatchError(client.ErrBadAssertion))
 	},
-		Entry("nothing", oauth.Key{}),
-		Entry("a point that is not on the curve", oauth.Key{
+		Entry("nothing", client.Key{}),
+		Entry("a point that is not on the curve", client.Key{
 			"kty": "EC",
 			"crv": "P-256",
 			"x":   strings.Repeat("A", 43),
 			"y":   strings.Repeat("A", 43),
 		}),
-		Entry("members of another type", oauth.Key{"kty": 1.0}),
-		Entry("a shared secret", oauth.Key{"kty": "oct", "k": "AAAA"}),
+		Entry("members of another type", client.Key{"kty": 1.0}),
+		Entry("a shared secret", client.Key{"kty": "oct", "k": "AAAA"}),
 	)
 
 	DescribeTable("refuses an invalid JWT:", func(text string) {
 		_, err := read(text, nil)
-		Expect(err).To(MatchError(oauth.ErrBadAssertion))
+		Expect(err).To(MatchError(client.ErrBadAssertion))
 	},
 		Entry("nothing", ""),
 		Entry("two parts", "a.b"),
@@ -166,7 +166,7 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		for _, spoiled := range []any{map[string]any{"exp": "soon"}, map[string]any{"aud": 1},
 			map[string]any{"exp": 1e300}} {
 			_, err := read(sign(jose.ES256, key, spoiled), published(key, asPublished))
-			Expect(err).To(MatchError(oauth.ErrBadAssertion))
+			Expect(err).To(MatchError(client.ErrBadAssertion))
 		}
 	})
 })

@@ -7,12 +7,12 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-var _ oauth.ClientDocumentStore = (*Store)(nil)
+var _ client.DocumentStore = (*Store)(nil)
 
-// clientDocumentRow is an oauth.ClientDocument. Its key is a digest, because a URL can be too long
+// clientDocumentRow is a client.Document. Its key is a digest, because a URL can be too long
 // for one.
 type clientDocumentRow struct {
 	Digest      []byte `gorm:"primaryKey"`
@@ -30,12 +30,12 @@ func digestOf(url string) []byte {
 	return digest[:]
 }
 
-func (r clientDocumentRow) restore() oauth.ClientDocument {
-	return oauth.ClientDocument{URL: r.URL, Body: r.Body, CheckedAt: r.CheckedAt}
+func (r clientDocumentRow) restore() client.Document {
+	return client.Document{URL: r.URL, Body: r.Body, CheckedAt: r.CheckedAt}
 }
 
-// ClientDocument implements oauth.ClientDocumentStore.
-func (s *Store) ClientDocument(ctx context.Context, url string) (oauth.ClientDocument, error) {
+// ClientDocument implements client.DocumentStore.
+func (s *Store) ClientDocument(ctx context.Context, url string) (client.Document, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
 	var row clientDocumentRow
@@ -43,8 +43,8 @@ func (s *Store) ClientDocument(ctx context.Context, url string) (oauth.ClientDoc
 	return row.restore(), failed("reading a client's document", err)
 }
 
-// SaveClientDocument implements oauth.ClientDocumentStore.
-func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDocument) error {
+// SaveClientDocument implements client.DocumentStore.
+func (s *Store) SaveClientDocument(ctx context.Context, document client.Document) error {
 	row := clientDocumentRow{
 		Digest:      digestOf(document.URL),
 		URL:         document.URL,
@@ -57,7 +57,7 @@ func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDoc
 			return overtaken(err, "storing a client's document")
 		}
 		var oldest [][]byte
-		err := tx.Model(&clientDocumentRow{}).Order("checked_at DESC").Offset(oauth.MaxClientDocuments).
+		err := tx.Model(&clientDocumentRow{}).Order("checked_at DESC").Offset(client.MaxDocuments).
 			Limit(deletedAtOnce).Pluck("digest", &oldest).Error
 		if err == nil && len(oldest) > 0 {
 			err = tx.Delete(&clientDocumentRow{}, "digest IN ?", oldest).Error
@@ -66,7 +66,7 @@ func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDoc
 	})
 }
 
-// DeleteClientDocument implements oauth.ClientDocumentStore.
+// DeleteClientDocument implements client.DocumentStore.
 func (s *Store) DeleteClientDocument(ctx context.Context, url string) error {
 	return s.change(ctx, func(tx *gorm.DB) error {
 		err := tx.Delete(&clientDocumentRow{}, "digest = ?", digestOf(url)).Error
@@ -75,7 +75,7 @@ func (s *Store) DeleteClientDocument(ctx context.Context, url string) error {
 }
 
 // ClientDocuments returns every document, in the order of their URLs.
-func (s *Store) ClientDocuments(ctx context.Context) (documents []oauth.ClientDocument, err error) {
+func (s *Store) ClientDocuments(ctx context.Context) (documents []client.Document, err error) {
 	var rows []clientDocumentRow
 	err = s.reader.WithContext(ctx).Order("url").Find(&rows).Error
 	for _, row := range rows {

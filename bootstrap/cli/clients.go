@@ -48,7 +48,7 @@ func newClientsList(out io.Writer) *cobra.Command {
 				}
 				table := term.NewTable(out, "URL", "SOURCE", "LAST CHECKED", "AGE")
 				for _, p := range pinned {
-					table.Row(p.Client.ID().String(), p.File, "", "")
+					table.Row(p.Client.ID.String(), p.File, "", "")
 				}
 				for _, s := range stored {
 					age := time.Since(s.CheckedAt).Round(time.Minute).String()
@@ -117,7 +117,7 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintln(out, "client_id:", registered.Client.ID())
+				_, err = fmt.Fprintln(out, "client_id:", registered.Client.ID)
 				if err == nil && withSecret {
 					_, err = fmt.Fprintln(out, "client_secret:", registered.Secret.Reveal())
 				}

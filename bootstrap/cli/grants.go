@@ -17,6 +17,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // grantFilter selects grants; an empty field matches all. A token is "-", which reads one.
@@ -159,7 +160,9 @@ func withGrants(config *service.Config, errOut io.Writer, use func(*application.
 		logger := config.NewLogger(errOut)
 		recorder := journal.New(store, logger, time.Now)
 		defer recorder.Close()
-		return use(application.NewServer(config.GrantSettings(store), application.Ports{
+		settings := config.GrantSettings(store)
+		clients, _ := client.NewRules(settings.Config) // the service reports the mistakes
+		return use(application.NewServer(settings, clients, application.Ports{
 			Store:   store,
 			Journal: recorder,
 			Now:     time.Now,

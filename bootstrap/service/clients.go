@@ -6,6 +6,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 // localClient is the client of any program on this computer in development. mcp-remote and the MCP
@@ -19,7 +20,7 @@ var localClient = oauth.HostedClient{
 }
 
 // DoctorDocument is the path, below the issuer, of the document of DoctorClient.
-const DoctorDocument = oauth.HostedClientsPath + doctorPath
+const DoctorDocument = client.HostedPath + doctorPath
 
 const doctorPath = "doctor"
 
@@ -30,7 +31,7 @@ var DoctorClient = oauth.HostedClient{
 }
 
 // LocalClientID returns the client_id of the programs on this computer, in development.
-func (c Config) LocalClientID() string { return c.Issuer + oauth.HostedClientsPath + localClient.Path }
+func (c Config) LocalClientID() string { return c.Issuer + client.HostedPath + localClient.Path }
 
 // EgressSettings names the settings that decide which metadata documents are fetched, and how.
 var EgressSettings = []string{

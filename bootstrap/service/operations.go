@@ -22,6 +22,7 @@ import (
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // operations holds the observability of a service: metrics, traces, and the admin listener.
@@ -92,7 +93,7 @@ func (o *operations) activities(servers []oauth.ProtectedResource) (all []admin.
 		if server.Introspects() {
 			continue
 		}
-		_, path := oauth.SplitOrigin(server.Resource.String())
+		_, path := uri.SplitOrigin(server.Resource.String())
 		found := admin.Activity{Name: server.Name, Resource: server.Resource.String()}
 		for _, slot := range o.metrics.LastDay(cmp.Or(path, "/"), path+"/", guard.MessagePath(server.Resource)) {
 			found.Slots = append(found.Slots, admin.Slot(slot))

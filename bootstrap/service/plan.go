@@ -23,6 +23,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // Plan is a Config without mistakes, with what its texts and files describe. Open opens the
@@ -137,10 +139,11 @@ func (p *Plan) check() error {
 	}
 	config, wrongServers := p.oauth()
 	wrong := config.Check()
+	_, wrongClients := client.NewRules(config)
 	if p.IsAlone() {
 		nameServers(wrong)
 	}
-	mistakes := []error{noIssuer, wrongServers, wrong, bootstrap.Appearance(p.Appearance).Check(),
+	mistakes := []error{noIssuer, wrongServers, wrong, wrongClients, bootstrap.Appearance(p.Appearance).Check(),
 		p.Gateway.check(config, p.verifier()), p.checkRequests(), p.Database.check(), cimd.Options(p.Metadata).Check(),
 		p.checkSelfRegistration(), p.Audit.check(p.LogLevel)}
 	for _, network := range p.TrustedProxies { // in one that covers every address, a client could claim any address
@@ -290,7 +293,7 @@ func (c Config) checkSelfRegistration() error {
 // client-id-ports decides.
 func (c Config) Allows(host string) bool {
 	return slices.ContainsFunc(c.AllowClients, func(allowed string) bool {
-		return strings.EqualFold(allowed, oauth.HostOf(host))
+		return strings.EqualFold(allowed, uri.HostOf(host))
 	})
 }
 

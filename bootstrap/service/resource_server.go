@@ -11,6 +11,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // ResourceServer is an MCP server elsewhere, which asks this one about tokens (RFC 7662).
@@ -115,7 +116,7 @@ func (c Config) WriteMetadata(w io.Writer) error {
 			Scopes:       server.Scopes,
 			Links:        c.Links,
 		}))
-		site, path := oauth.SplitOrigin(server.Resource.String())
+		site, path := uri.SplitOrigin(server.Resource.String())
 		_, unwritten := fmt.Fprintf(w, "\n# %s has to answer GET /.well-known/oauth-protected-resource%s with:\n# %s\n",
 			site, path, document)
 		err = errors.Join(err, wrong, unwritten)

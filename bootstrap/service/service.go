@@ -29,7 +29,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
 	"github.com/pasteport/pasteport/bootstrap/service/upstreams"
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // Service is the demo site with Pasteport built in, a gateway to other MCP servers, or the
@@ -128,7 +128,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 		return err
 	}
 	config.Appearance.Name = config.siteName()
-	_, s.prefix = oauth.SplitOrigin(config.Issuer)
+	_, s.prefix = uri.SplitOrigin(config.Issuer)
 	if config.verifier() == VerifierSite {
 		authorization.Verifier = s.Site
 	}

@@ -58,7 +58,7 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 		expiresAt:  code.grantEnd,
 	}
 	g.version, g.state = 0, grantActive
-	g.authMethod = code.authMethod.chosen(by.Signed)
+	g.client.AuthMethod = code.client.AuthMethod.chosen(by.Signed)
 	tokens, err := g.issueAccess(by.Fresh.Access, by.Code, scopes, settings, now)
 	if err != nil {
 		return nil, nil, err
@@ -85,7 +85,7 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 // Revoke ends the grant if the token is a refresh token; it revokes an access token alone (RFC 7009
 // §2.1). It ignores a token of another client. It reports whether the grant ended.
 func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (ended bool) {
-	if client != "" && client != g.client.raw {
+	if client != "" && client != g.client.ID.raw {
 		return false
 	}
 	if token.kind() == AccessTokenSecret {

@@ -13,7 +13,7 @@ var _ = Describe("A grant", func() {
 
 	It("admits its caller once the code is redeemed", Label("I2", "I9", "G14"), func() {
 		f := redeemed(settings)
-		caller, err := f.grant.Admits(f.access, settings.Resource(), noon.Add(time.Hour-time.Millisecond))
+		caller, err := f.grant.Admits(f.access, settings.Resources[0].Resource, noon.Add(time.Hour-time.Millisecond))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(caller).To(Equal(Caller{
 			Grant:      f.grant.ID(),
@@ -65,24 +65,24 @@ var _ = Describe("A grant", func() {
 		Expect(err).To(Refused(InvalidToken))
 	},
 		Entry("at the exact instant of expiry", Label("G7", "I20"), func(f *family) (Secret, Resource, time.Time) {
-			return f.access, f.settings.Resource(), noon.Add(time.Hour)
+			return f.access, f.settings.Resources[0].Resource, noon.Add(time.Hour)
 		}),
 		Entry("at another resource", Label("G8"), func(f *family) (Secret, Resource, time.Time) {
 			return f.access, NewResource("https://cms.example/other"), noon
 		}),
 		Entry("with a refresh token", Label("G7"), func(f *family) (Secret, Resource, time.Time) {
-			return f.refresh, f.settings.Resource(), noon
+			return f.refresh, f.settings.Resources[0].Resource, noon
 		}),
 		Entry("with a token that is not its own", Label("G7"), func(f *family) (Secret, Resource, time.Time) {
-			return newSecretOf(AccessTokenSecret, f.grant.ID(), 1), f.settings.Resource(), noon
+			return newSecretOf(AccessTokenSecret, f.grant.ID(), 1), f.settings.Resources[0].Resource, noon
 		}),
 		Entry("after it has ended", Label("I12"), func(f *family) (Secret, Resource, time.Time) {
 			f.grant.End(EndedByHost, noon)
-			return f.access, f.settings.Resource(), noon
+			return f.access, f.settings.Resources[0].Resource, noon
 		}),
 		Entry("with a revoked token", Label("E7"), func(f *family) (Secret, Resource, time.Time) {
 			f.grant.Revoke(f.access, clientURL, noon)
-			return f.access, f.settings.Resource(), noon
+			return f.access, f.settings.Resources[0].Resource, noon
 		}),
 	)
 
@@ -170,7 +170,7 @@ var _ = Describe("A grant", func() {
 		f := redeemed(settings)
 		tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 		Expect(err).NotTo(HaveOccurred())
-		caller, err := f.grant.Admits(tokens.Access, settings.Resource(), noon)
+		caller, err := f.grant.Admits(tokens.Access, settings.Resources[0].Resource, noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(caller.Roles).To(Equal([]string{"reader"}))
 	})

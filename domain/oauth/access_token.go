@@ -37,8 +37,8 @@ func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time)
 	}
 	return Caller{
 		Grant:      g.id,
-		Client:     g.client,
-		ClientName: g.clientName,
+		Client:     g.client.ID,
+		ClientName: g.client.Name,
 		Subject:    g.subject,
 		Account:    g.accountName(),
 		Roles:      slices.Clone(g.roles),

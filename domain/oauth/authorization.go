@@ -13,23 +13,21 @@ import (
 
 // consent holds the fields that a code and its grant share.
 type consent struct {
-	id         string // of the ticket that the person approved
-	client     ClientID
-	clientName string
-	authMethod AuthMethod
-	redirect   RedirectURI
-	resource   Resource
-	scopes     Scopes
-	subject    string
-	account    string // the person's name for people; "" for the subject
-	tokenID    string // Principal.TokenID
-	roles      []string
-	createdAt  time.Time
-	hostPrint  Fingerprint
-	version    int64 // ConsentSnapshot.Version
-	state      state
-	endReason  EndReason
-	host       sealedHostToken // of a code sealed for its holder, of a grant for the holder of its refresh token
+	id        string // of the ticket that the person approved
+	client    Client
+	redirect  RedirectURI
+	resource  Resource
+	scopes    Scopes
+	subject   string
+	account   string // the person's name for people; "" for the subject
+	tokenID   string // Principal.TokenID
+	roles     []string
+	createdAt time.Time
+	hostPrint Fingerprint
+	version   int64 // ConsentSnapshot.Version
+	state     state
+	endReason EndReason
+	host      sealedHostToken // of a code sealed for its holder, of a grant for the holder of its refresh token
 }
 
 // state is the state of a code or of a grant, as stores keep it.
@@ -52,14 +50,8 @@ const (
 // ID returns the id of the approved ticket, which a code and its grant share. It is not a secret.
 func (c *consent) ID() string { return c.id }
 
-// Client returns the client_id.
-func (c *consent) Client() ClientID { return c.client }
-
-// ClientName returns the name that the client claims.
-func (c *consent) ClientName() string { return c.clientName }
-
-// AuthMethod returns how the client authenticates.
-func (c *consent) AuthMethod() AuthMethod { return c.authMethod }
+// Client returns the ID, the name and the AuthMethod of the client.
+func (c *consent) Client() Client { return c.client }
 
 // Resource returns the MCP server that the client may call.
 func (c *consent) Resource() Resource { return c.resource }
@@ -83,8 +75,8 @@ func (c *consent) accountName() string {
 }
 
 func (c *consent) connection() Connection {
-	publisher := c.client.Host()
-	if c.authMethod.selfRegistered() {
+	publisher := c.client.ID.Host()
+	if c.client.AuthMethod.SelfRegistered() {
 		publisher = SelfRegistered
 	}
 	return Connection{
@@ -92,8 +84,8 @@ func (c *consent) connection() Connection {
 		Subject:       c.subject,
 		Account:       c.accountName(),
 		TokenID:       c.tokenID,
-		Client:        c.client,
-		ClientName:    c.clientName,
+		Client:        c.client.ID,
+		ClientName:    c.client.Name,
 		ClientHost:    publisher,
 		Loopback:      c.redirect.Loopback(),
 		PrivateScheme: c.redirect.PrivateScheme(),
@@ -106,8 +98,7 @@ func (c *consent) connection() Connection {
 // Authorization is an AuthorizationCode or an AccessGrant.
 type Authorization interface {
 	ID() string
-	Client() ClientID
-	AuthMethod() AuthMethod
+	Client() Client
 	HostPrint() Fingerprint
 	// Connection returns the view for its person. active is false for a code that cannot be
 	// redeemed and for a grant that has ended or expired.

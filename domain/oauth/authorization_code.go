@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // redeemedCodeRetention is how long a redeemed code stays on record, so that a replay is detected.
@@ -47,7 +49,7 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 	if err := request.CheckChoice(a.Choice); err != nil {
 		return nil, err
 	}
-	scopes := request.Chosen(a.Choice).Intersect(settings.ceiling(a.Principal, request.resource))
+	scopes := request.Chosen(a.Choice).Intersect(settings.ceiling(a.Principal, request.Resource))
 	if scopes.Without(OfflineAccess).Empty() {
 		return nil, Refuse(AccessDenied, "B10", "the token may not grant what the client asks for")
 	}
@@ -61,20 +63,18 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 	}
 	c := &AuthorizationCode{
 		consent: consent{
-			id:         a.Ticket.id,
-			client:     request.client,
-			clientName: request.clientName,
-			authMethod: request.authMethod,
-			redirect:   request.redirect,
-			resource:   request.resource,
-			scopes:     scopes,
-			subject:    a.Principal.Subject,
-			account:    a.Principal.Name,
-			tokenID:    a.Principal.TokenID,
-			roles:      slices.Clone(a.Principal.Roles),
-			createdAt:  now,
-			hostPrint:  print,
-			state:      codeIssued,
+			id:        a.Ticket.id,
+			client:    Client{ID: request.Client.ID, Name: request.Client.Name, AuthMethod: request.Client.AuthMethod},
+			redirect:  request.RedirectURI,
+			resource:  request.Resource,
+			scopes:    scopes,
+			subject:   a.Principal.Subject,
+			account:   a.Principal.Name,
+			tokenID:   a.Principal.TokenID,
+			roles:     slices.Clone(a.Principal.Roles),
+			createdAt: now,
+			hostPrint: print,
+			state:     codeIssued,
 		},
 		digest:    a.Code.Digest(),
 		challenge: request.challenge,
@@ -127,11 +127,11 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 		return refuseGrant("D21", errors.New("the code was withdrawn: "+string(c.endReason)))
 	case !settings.protects(c.resource), c.digest != by.Code.Digest():
 		return refuseGrant("D12", errors.New("it is not a code of this server"))
-	case c.client.raw != by.Client:
+	case c.client.ID.raw != by.Client:
 		return refuseGrant("D13", errors.New("it belongs to another client"))
 	case by.RedirectURI != "" && by.RedirectURI != c.redirect.raw:
 		return refuseGrant("D15", fmt.Errorf("the redirect_uri is not the one of the authorization request: %w",
-			mismatch(by.RedirectURI, c.redirect.raw)))
+			uri.Mismatch(by.RedirectURI, c.redirect.raw)))
 	case !c.challenge.verifiedBy(by.Verifier):
 		return refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
 	case c.state == codeRedeemed && now.Sub(c.redeemedAt) <= codeRetryWindow:
@@ -164,7 +164,7 @@ func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.T
 	case err != nil:
 		return nil, nil, err
 	}
-	c.state, c.redeemedAt, c.host, c.authMethod = codeRedeemed, now, sealedHostToken{}, grant.authMethod
+	c.state, c.redeemedAt, c.host, c.client.AuthMethod = codeRedeemed, now, sealedHostToken{}, grant.client.AuthMethod
 	return grant, tokens, nil
 }
 

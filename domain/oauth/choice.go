@@ -24,7 +24,7 @@ func (c *Choice) text() string {
 func (r *AuthorizationRequest) CheckChoice(by *Choice) error {
 	switch {
 	case by == nil:
-	case !r.scopes.Contains(by.Scopes):
+	case !r.Scopes.Contains(by.Scopes):
 		return Refuse(InvalidRequest, "B25", "the form allows something that the app did not ask for")
 	case by.Lifetime != 0 && !slices.Contains(r.settings.GrantChoices, by.Lifetime):
 		return Refuse(InvalidRequest, "B25", "the form has a time that the page did not offer")
@@ -36,14 +36,14 @@ func (r *AuthorizationRequest) CheckChoice(by *Choice) error {
 // the client could use it anyway.
 func (r *AuthorizationRequest) Chosen(by *Choice) Scopes {
 	if by == nil {
-		return r.scopes
+		return r.Scopes
 	}
 	chosen := by.Scopes
-	catalogue := r.settings.ScopesOf(r.resource)
-	if described := catalogue.Describe(r.scopes); len(described) > 0 {
+	catalogue := r.settings.ScopesOf(r.Resource)
+	if described := catalogue.Describe(r.Scopes); len(described) > 0 {
 		chosen = chosen.With(described[0].Name)
 	}
-	return catalogue.Expand(chosen).Intersect(r.scopes)
+	return catalogue.Expand(chosen).Intersect(r.Scopes)
 }
 
 // LongestGrant returns how long a grant may live if the person chooses no shorter time.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -104,24 +103,10 @@ func (c Config) Settings() (*Settings, error) {
 	if err := errors.Join(errors.Join(c.checkRequired()...), c.Check()); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	s := c.GrantSettings()
-	s.hosted = c.hostedClients()
-	s.ClientID.Hosted = slices.Sorted(maps.Keys(s.hosted))
-	s.Limits = c.Limits
-	s.Links = c.Links
-	s.AccessTokenTTL = c.AccessTokenTTL
-	s.AuthCodeTTL = c.AuthCodeTTL
-	s.RefreshIdleTTL = c.RefreshIdleTTL
-	s.GrantTTL = c.GrantTTL
-	s.RefreshGrace = max(c.RefreshGrace, 0)
-	s.RecheckEvery = max(c.RecheckEvery, 0)
-	s.GrantChoices = slices.Compact(slices.Sorted(slices.Values(c.GrantChoices)))
-	slices.Reverse(s.GrantChoices)
-	s.RefreshTokens = c.RefreshTokens
-	s.HostTokenInUse = c.HostTokenInUse
-	s.AcceptHostTokens = c.AcceptHostTokens
-	s.autoErrorRedirect = c.AutoErrorRedirect
-	return s, nil
+	c.RefreshGrace, c.RecheckEvery = max(c.RefreshGrace, 0), max(c.RecheckEvery, 0)
+	c.GrantChoices = slices.Compact(slices.Sorted(slices.Values(c.GrantChoices)))
+	slices.Reverse(c.GrantChoices)
+	return c.GrantSettings(), nil
 }
 
 // Check reports the mistakes of a Config that may still be without its issuer, verifiers, server
@@ -129,48 +114,25 @@ func (c Config) Settings() (*Settings, error) {
 func (c Config) Check() error {
 	named := c.Resource
 	c = c.WithDefaults()
-	mistakes := slices.Concat(c.checkLifetimes(), c.checkScopes(), c.checkHostFields(), c.checkClientRules(),
-		c.Limits.check(), c.Links.check())
+	mistakes := slices.Concat(c.checkLifetimes(), c.checkScopes(), c.checkHostFields(), c.Limits.check(),
+		c.Links.check())
 	switch {
 	case c.Issuer != "":
-		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkHostedClients(), c.checkResourceSecrets())
+		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkResourceSecrets())
 	case named != "":
 		mistakes = append(mistakes, checkURL("Resource", named, c.AllowLoopbackIssuer)...)
 	}
 	return errors.Join(mistakes...)
 }
 
-// ClientRules returns the rules for a client_id and its metadata document. It checks only the
-// fields that they follow from, so it also works for a Config that Settings refuses.
-func (c Config) ClientRules() (ClientIDRules, ClientMetadataRules, error) {
-	clientID, metadata := c.clientRules()
-	return clientID, metadata, errors.Join(c.checkClientRules()...)
-}
-
 // GrantSettings returns settings that suffice to find grants in a store, to end them, and to
 // register clients. They need no valid Config.
 func (c Config) GrantSettings() *Settings {
-	clientID, metadata := c.clientRules()
-	clientID.Registered = c.Issuer + RegisteredClientsPath
 	return &Settings{
-		Issuer:           c.Issuer,
-		ClientID:         clientID,
-		Metadata:         metadata,
-		SelfRegistration: c.SelfRegistration,
-		allowClient:      c.AllowClient,
-		Resources:        c.ProtectedResources(),
-		Keys:             seal.NewKeyRing(c.keeper()),
-		HostFields:       c.HostFields,
-		IdentityFields:   c.identityFields(),
-	}
-}
-
-func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
-	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostPort(c.Issuer),
-		AllowAnyHost: c.AllowLoopbackClients}
-	return clientID, ClientMetadataRules{
-		AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
-		KeySets: clientID,
+		Config:         c,
+		Resources:      c.ProtectedResources(),
+		Keys:           c.KeyRing(),
+		IdentityFields: c.identityFields(),
 	}
 }
 
@@ -210,6 +172,9 @@ type SecretKeeper = seal.SecretKeeper
 
 // Fingerprint is the keyed hash of a host token by which a Store finds its grants.
 type Fingerprint = seal.Fingerprint
+
+// KeyRing returns the keys of the server secrets.
+func (c Config) KeyRing() seal.KeyRing { return seal.NewKeyRing(c.keeper()) }
 
 // keeper returns Secret and PreviousSecrets, or Secrets when Secret is empty. checkRequired refuses
 // an empty Secret.

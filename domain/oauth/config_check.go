@@ -8,19 +8,20 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 func (c Config) checkURLs() []error {
 	found := checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
 	if strings.HasSuffix(c.Issuer, defaultPath) && c.Resource == c.Issuer+defaultPath {
 		found.add("Issuer", "%q ends with %s, which is the path of the MCP endpoint below it, so that clients would "+
-			"connect to %s: leave it out, or choose another path for the endpoint", withoutUser(c.Issuer), defaultPath,
-			withoutUser(c.Resource))
+			"connect to %s: leave it out, or choose another path for the endpoint", uri.WithoutUser(c.Issuer),
+			defaultPath, uri.WithoutUser(c.Resource))
 	}
 	found = append(found, c.checkResources()...)
-	if c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
+	if c.AllowLoopbackClients && !uri.IsLoopback(c.Issuer) {
 		found.add("AllowLoopbackClients", "is set with the issuer %s: it is for development on this computer only, "+
-			"switch it off", withoutUser(c.Issuer))
+			"switch it off", uri.WithoutUser(c.Issuer))
 	}
 	return found
 }
@@ -30,18 +31,18 @@ func checkURL(field string, raw string, loopbackAllowed bool) (found mistakes) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return []error{NewMistake(field, "%q is not an absolute URL: write it like https://cms.example.com",
-			withoutUser(raw))}
+			uri.WithoutUser(raw))}
 	}
-	if u.Scheme == "http" && loopbackIssuer(raw) && !loopbackAllowed {
+	if u.Scheme == "http" && uri.IsLoopback(raw) && !loopbackAllowed {
 		found.add(field, "%q is http: set AllowLoopbackIssuer (--dev) if this is development on this computer, or "+
-			"use https", withoutUser(raw))
+			"use https", uri.WithoutUser(raw))
 	}
 	port, _ := strconv.Atoi(u.Port())
 	for _, check := range []struct {
 		wrong  bool
 		remedy string
 	}{
-		{u.Scheme == "http" && !loopbackIssuer(raw),
+		{u.Scheme == "http" && !uri.IsLoopback(raw),
 			"is not https: clients refuse anything else but on this computer; use the public https address"},
 		{u.Scheme != "https" && u.Scheme != "http", "has another scheme: use https"},
 		{u.User != nil || strings.ContainsAny(raw, "?#"), "has a user, query or fragment: leave it out"},
@@ -50,27 +51,14 @@ func checkURL(field string, raw string, loopbackAllowed bool) (found mistakes) {
 		{strings.HasSuffix(u.Host, ":") || port > 65535, "has an invalid port: leave it out or correct it"},
 		{u.String() != raw || strings.Contains(raw, `"`) || strings.ContainsAny(u.Path, ":*"),
 			"has characters that cannot be routed or quoted: leave them out"},
-		{hasDotSegment(u.Path) || strings.Contains(u.Path, "//"),
+		{uri.HasDotSegment(u.Path) || strings.Contains(u.Path, "//"),
 			"has empty or dot segments in its path: leave them out"},
 	} {
 		if check.wrong {
-			found.add(field, "%q %s", withoutUser(raw), check.remedy)
+			found.add(field, "%q %s", uri.WithoutUser(raw), check.remedy)
 		}
 	}
 	return found
-}
-
-// withoutUser cuts the user and password out of a URL, so that an error may quote it.
-func withoutUser(raw string) string {
-	at := strings.LastIndexByte(raw, '@')
-	if at < 0 {
-		return raw
-	}
-	before, _, found := strings.Cut(raw[:at], "//")
-	if !found {
-		return "…" + raw[at:]
-	}
-	return before + "//…" + raw[at:]
 }
 
 // checkScopes checks the scopes of the first server, and those of each other that has its own.
@@ -150,26 +138,8 @@ func (c Config) checkRequired() (found mistakes) {
 	return found
 }
 
-// checkClientRules checks the fields about redirect URIs of clients.
-func (c Config) checkClientRules() (found mistakes) {
-	for _, scheme := range c.AllowedPrivateSchemes {
-		odd := strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != ""
-		if scheme == "" || odd || slices.Contains(forbiddenSchemes, scheme) || scheme == "http" || scheme == "https" {
-			found.add("AllowedPrivateSchemes", "has %q: only lower-case schemes of applications can be allowed", scheme)
-		}
-	}
-	return found
-}
-
 // HasLoopbackIssuer reports whether the issuer is a loopback address.
-func (c Config) HasLoopbackIssuer() bool { return loopbackIssuer(c.Issuer) }
-
-func loopbackIssuer(raw string) bool { return loopbackHost(HostOf(hostPort(raw))) }
-
-func hostPort(raw string) string {
-	_, rest, _ := strings.Cut(raw, ":")
-	return authorityOf(rest)
-}
+func (c Config) HasLoopbackIssuer() bool { return uri.IsLoopback(c.Issuer) }
 
 func (c Config) checkLifetimes() (found mistakes) {
 	for _, l := range c.Lifetimes() {

@@ -11,7 +11,7 @@ import (
 var _ = Describe("Configuring the server", Label("F9"), func() {
 	It("has a default for everything but the issuer and the verifier", func() {
 		settings := settingsOf()
-		Expect(settings.Resource().String()).To(Equal("https://cms.example/mcp"))
+		Expect(settings.Resources[0].Resource.String()).To(Equal("https://cms.example/mcp"))
 		Expect([]time.Duration{settings.AccessTokenTTL, settings.AuthCodeTTL, settings.RefreshIdleTTL,
 			settings.GrantTTL, settings.RefreshGrace, TicketTTL}).
 			To(Equal([]time.Duration{time.Hour, 5 * time.Minute, 720 * time.Hour, 4320 * time.Hour, 5 * time.Minute,
@@ -20,17 +20,16 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 
 	It("reports every mistake at once, by name and with the remedy", func() {
 		_, err := Config{
-			Issuer:                "https://CMS.example/",
-			Secret:                []byte("short"),
-			AccessTokenTTL:        time.Second,
-			AuthCodeTTL:           time.Hour,
-			Scopes:                []Scope{{Name: "a b"}},
-			DefaultScopes:         []string{"c"},
-			AllowedPrivateSchemes: []string{"javascript"},
-			RefreshGrace:          2 * time.Hour,
+			Issuer:         "https://CMS.example/",
+			Secret:         []byte("short"),
+			AccessTokenTTL: time.Second,
+			AuthCodeTTL:    time.Hour,
+			Scopes:         []Scope{{Name: "a b"}},
+			DefaultScopes:  []string{"c"},
+			RefreshGrace:   2 * time.Hour,
 		}.Settings()
 		for _, name := range []string{"Issuer", "VerifyBearer", "Secret", "AccessTokenTTL", "AuthCodeTTL", "Scopes",
-			"DefaultScopes", "AllowedPrivateSchemes", "RefreshGrace"} {
+			"DefaultScopes", "RefreshGrace"} {
 			Expect(err).To(MatchError(MatchRegexp(`(^configuration: |\n)` + name + " ")))
 		}
 	})
@@ -139,26 +138,6 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		Expect(config.checkURLs()).To(BeEmpty())
 	})
 
-	DescribeTable("refuses a hosted client", Label("C60", "F9"), func(said string, clients ...HostedClient) {
-		config := Config{Issuer: "https://cms.example", HostedClients: clients}.WithDefaults()
-		Expect(texts(config.checkHostedClients())).To(ConsistOf(ContainSubstring(said)))
-	},
-		Entry("with an https redirect", "not on loopback",
-			HostedClient{Path: "app", Name: "App",
-				RedirectURIs: []string{"http://127.0.0.1/cb", "https://app.example/cb"}}),
-		Entry("with an http redirect elsewhere", "not on loopback",
-			HostedClient{Path: "app", Name: "App",
-				RedirectURIs: []string{"http://127.0.0.1/cb", "http://app.example/cb"}}),
-		Entry("without a redirect", "redirect_uris", HostedClient{Path: "app", Name: "App"}),
-		Entry("without a name", "client_name",
-			HostedClient{Path: "app", RedirectURIs: []string{"http://127.0.0.1/cb"}}),
-		Entry("with slashes in its path", `"a/b"`,
-			HostedClient{Path: "a/b", Name: "App", RedirectURIs: []string{"http://127.0.0.1/cb"}}),
-		Entry("with the path of another", "twice",
-			HostedClient{Path: "a", Name: "A", RedirectURIs: []string{"http://127.0.0.1/"}},
-			HostedClient{Path: "a", Name: "B", RedirectURIs: []string{"http://127.0.0.1/"}}),
-	)
-
 	It("keeps the development relaxation on this computer", Label("C49"), func() {
 		config := Config{Issuer: "https://cms.example", AllowLoopbackClients: true}.WithDefaults()
 		Expect(texts(config.checkURLs())).To(ContainElement(ContainSubstring("AllowLoopbackClients")))
@@ -167,8 +146,8 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 
 func mistakesWith(first string, more []string) []string {
 	config := Config{Issuer: "https://cms.example", Resource: first}
-	for _, uri := range more {
-		config.MoreServers = append(config.MoreServers, ProtectedServer{Resource: uri})
+	for _, address := range more {
+		config.MoreServers = append(config.MoreServers, ProtectedServer{Resource: address})
 	}
 	return texts(config.WithDefaults().checkURLs())
 }

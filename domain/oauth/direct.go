@@ -13,7 +13,7 @@ const directClient = "direct"
 // as a token, code or client secret of this server does. Such a text is never sent to the site.
 func IsOwnToken(text string) bool {
 	text = credential.UnwrapToken(text)
-	_, own := tokenKinds[text[:min(len(text), len(clientSecretPrefix))]]
+	_, own := tokenKinds[text[:min(len(text), len(ClientSecretPrefix))]]
 	return own
 }
 

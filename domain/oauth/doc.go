@@ -16,9 +16,11 @@
 //	holder          a client that presents a secret
 //	box, wrap       the encrypted host token, and its data key, encrypted for a holder
 //
-// The aggregates are ClientMetadata, AuthorizationCode and AccessGrant. A host writes a Config;
-// Config.Settings checks it. Store, ClientDirectory and BearerVerifier are the main ports. A code
-// and its grant have the same id, that of the approved ticket:
+// A Go host writes a Config and implements BearerVerifier. The author of a store implements Store,
+// with the snapshots of codes and grants. All else is for the packages of Pasteport.
+//
+// The aggregates are AuthorizationCode and AccessGrant; package client has the rules for clients. A
+// code and its grant have the same id, that of the approved ticket:
 //
 //	         IssueCode          Redeem
 //	(ticket) ---------> issued ---------> redeemed code

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -71,18 +70,12 @@ var (
 	ErrOtherSecret    = errors.New("oauth: the store was used with another server secret")
 	ErrCodeStillValid = errors.New("oauth: this form was approved with the same token before, " +
 		"and its code is still valid")
-	ErrReplayed            = errors.New("oauth: authorization code replayed")
-	ErrRetried             = errors.New("oauth: authorization code sent again within ten seconds of its redemption")
-	ErrReused              = errors.New("oauth: refresh token reused")
-	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
-	ErrUnknownSession      = errors.New("oauth: the MCP server does not know this session")
-	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
-	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
-	ErrMetadataUnreachable = errors.New("oauth: fetch the client metadata document")
-	ErrMetadataNoDocument  = fmt.Errorf("%w: the response is not a document", ErrMetadataUnreachable)
-	ErrMetadataAddress     = errors.New("the address is refused") // beside ErrMetadataUnreachable
-	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")
-	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
+	ErrReplayed       = errors.New("oauth: authorization code replayed")
+	ErrRetried        = errors.New("oauth: authorization code sent again within ten seconds of its redemption")
+	ErrReused         = errors.New("oauth: refresh token reused")
+	ErrHostTokenLost  = errors.New("oauth: sealed host token cannot be opened")
+	ErrUnknownSession = errors.New("oauth: the MCP server does not know this session")
+	ErrUnknownBearer  = errors.New("oauth: the site does not know this token")
 )
 
 // Error is a refusal. Its Description may be sent to the client: it is fixed text and never repeats
@@ -127,62 +120,16 @@ func RefuseFor(wait time.Duration, kind Kind, rule, description string, causes .
 	}
 }
 
-// temporary is an error with the wait after which a retry can succeed.
-type temporary struct {
-	error
-	wait time.Duration
-}
-
-func (e *temporary) Unwrap() error { return e.error }
-
-// RetryableAfter returns err with the wait after which a retry can succeed.
-func RetryableAfter(wait time.Duration, err error) error { return &temporary{err, wait} }
-
-// WaitOf returns the wait of RetryableAfter, 0 without one.
-func WaitOf(err error) time.Duration {
-	if known, ok := errors.AsType[*temporary](err); ok {
-		return known.wait
-	}
-	return 0
-}
-
-// RuleOf returns the rule of the refusal in err's chain, "" when there is none.
-func RuleOf(err error) string { return refusalOf(err).Rule }
-
 // KindOf returns the kind of the refusal in err's chain; ok is false when there is none.
 func KindOf(err error) (kind Kind, ok bool) {
-	kind = refusalOf(err).Kind
+	kind = RefusalOf(err).Kind
 	return kind, kind != Kind{}
 }
 
-// refusalOf returns the refusal in err's chain, a zero one when there is none.
-func refusalOf(err error) Error {
+// RefusalOf returns the refusal in err's chain, a zero one when there is none.
+func RefusalOf(err error) Error {
 	if refused, ok := errors.AsType[*Error](err); ok {
 		return *refused
 	}
 	return Error{}
-}
-
-// clientHostError is a refusal with the host of the client, for the error page.
-type clientHostError struct {
-	error
-	host string
-}
-
-func (e *clientHostError) Unwrap() error { return e.error }
-
-// WithClientHost returns err with the host of a well-formed client_id. It returns nil for nil.
-func WithClientHost(id ClientID, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &clientHostError{err, id.Host()}
-}
-
-// ClientHostOf returns the client host of WithClientHost, "" without one.
-func ClientHostOf(err error) string {
-	if about, ok := errors.AsType[*clientHostError](err); ok {
-		return about.host
-	}
-	return ""
 }

@@ -71,7 +71,7 @@ var _ = Describe("The life of a grant", func() {
 			other, err := ParseHostToken("another-token")
 			Expect(err).NotTo(HaveOccurred())
 			by := NewReplacement(other, noon)
-			by.Verified[settings.Resource()] = Principal{}
+			by.Verified[settings.Resources[0].Resource] = Principal{}
 			Expect(Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)).To(Equal(1))
 			Expect(reasonOf(f, ann)).To(BeEmpty())
 			f.grant.RecordVerification(ann, settings, noon.Add(time.Hour))
@@ -83,7 +83,7 @@ var _ = Describe("The life of a grant", func() {
 			other, err := ParseHostToken("another-token")
 			Expect(err).NotTo(HaveOccurred())
 			by := NewReplacement(other, noon)
-			by.Verified[settings.Resource()] = ann
+			by.Verified[settings.Resources[0].Resource] = ann
 			_, err = Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)
 			Expect(err).To(Refused(OtherHostToken))
 		})
@@ -96,7 +96,7 @@ var _ = Describe("The life of a grant", func() {
 		f.grant.RecordVerification(named("older"), settings, noon.Add(time.Hour-time.Second))
 		Expect(shown(f)).To(HaveField("TokenID", "4711"))
 		by := NewReplacement(f.host, noon.Add(2*time.Hour))
-		by.Verified[settings.Resource()] = named("4712")
+		by.Verified[settings.Resources[0].Resource] = named("4712")
 		_, err := Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(shown(f)).To(HaveField("TokenID", "4712"))

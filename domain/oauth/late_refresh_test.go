@@ -47,7 +47,7 @@ func (r *refreshes) rotate(after time.Duration) {
 // call uses an access token.
 func (r *refreshes) call(token Secret) {
 	GinkgoHelper()
-	_, err := r.grant.Admits(token, r.settings.Resource(), r.now)
+	_, err := r.grant.Admits(token, r.settings.Resources[0].Resource, r.now)
 	Expect(err).NotTo(HaveOccurred())
 	use, isNew := r.grant.NewUse(token, r.now)
 	Expect(isNew).To(BeTrue())
@@ -82,7 +82,7 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 			}
 		}
 		Expect(fmt.Sprint(r.grant.Snapshot())).To(HaveLen(size))
-		Expect(r.grant.Admits(r.newest().Access, r.settings.Resource(), r.now)).Error().NotTo(HaveOccurred())
+		Expect(r.grant.Admits(r.newest().Access, r.settings.Resources[0].Resource, r.now)).Error().NotTo(HaveOccurred())
 	})
 
 	It("is reuse for the fifth generation", func() {
@@ -112,10 +112,10 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 			by.Scope = []string{"mcp", "mcp offline_access"}[i%2]
 			tokens, err := r.grant.Refresh(by, r.settings, r.now)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(r.grant.Admits(tokens.Access, r.settings.Resource(), r.now)).Error().NotTo(HaveOccurred())
+			Expect(r.grant.Admits(tokens.Access, r.settings.Resources[0].Resource, r.now)).Error().NotTo(HaveOccurred())
 		}
 		for _, token := range []Secret{r.access, r.newest().Access} {
-			Expect(r.grant.Admits(token, r.settings.Resource(), r.now)).Error().NotTo(HaveOccurred())
+			Expect(r.grant.Admits(token, r.settings.Resources[0].Resource, r.now)).Error().NotTo(HaveOccurred())
 		}
 	})
 
@@ -235,7 +235,7 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 	)
 
 	It("never ends the grant of a client that authenticates", func() {
-		r.grant.authMethod = PrivateKeyJWT
+		r.grant.client.AuthMethod = PrivateKeyJWT
 		r.rotate(time.Second)
 		r.call(r.newest().Access)
 		_, err := r.present(0, time.Hour)
@@ -288,7 +288,7 @@ var _ = Describe("The size of a grant", Label("H6"), func() {
 		}
 		r.call(r.issued[0].Access)
 		r.rotate(time.Second)
-		_, err := r.grant.Admits(r.issued[0].Access, r.settings.Resource(), r.now)
+		_, err := r.grant.Admits(r.issued[0].Access, r.settings.Resources[0].Resource, r.now)
 		Expect(err).To(Refused(InvalidToken))
 		r.call(r.issued[1].Access)
 	})

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // Link is a web page for developers or people. The metadata documents and the pages have it.
@@ -61,7 +63,7 @@ func (l Links) check() (found mistakes) {
 		case l[:i].URL(link.Name) != "":
 			found.add(field, "has %s twice: keep one", link.Name)
 		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-			found.add(field, "has %q for %s: give the address of a web page", withoutUser(link.URL), link.Name)
+			found.add(field, "has %q for %s: give the address of a web page", uri.WithoutUser(link.URL), link.Name)
 		}
 	}
 	return found

@@ -11,7 +11,7 @@ var tokenKinds = map[string]string{
 	string(AccessTokenSecret):  "[access token]",
 	string(RefreshTokenSecret): "[refresh token]",
 	string(CodeSecret):         "[code]",
-	clientSecretPrefix:         "[client secret]",
+	ClientSecretPrefix:         "[client secret]",
 }
 
 // MaskTokens replaces what has the form of a token, code or client secret of this server by its

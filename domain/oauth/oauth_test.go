@@ -78,24 +78,17 @@ func settingsOf(change ...func(*Config)) *Settings {
 
 const clientURL = "https://client.example/client.json"
 
-func document(change ...func(map[string]any)) map[string]any {
-	members := map[string]any{
-		"client_id": clientURL, "client_name": "Client",
-		"redirect_uris": []any{"https://client.example/callback", "http://localhost/callback"},
-	}
-	for _, apply := range change {
-		apply(members)
-	}
-	return members
-}
-
 func ask(settings *Settings, change ...func(Parameters)) (*AuthorizationRequest, error) {
 	GinkgoHelper()
-	client, err := NewClientMetadata(RestoreClientID(clientURL), document(), settings.Metadata)
-	Expect(err).NotTo(HaveOccurred())
+	client := Client{
+		ID:         RestoreClientID(clientURL),
+		Name:       "Client",
+		AuthMethod: PublicClient,
+		DeclaresID: true,
+		MayRefresh: true,
+	}
 	parameters := Parameters{
 		"response_type":         {"code"},
-		"redirect_uri":          {"https://client.example/callback"},
 		"state":                 {"s"},
 		"code_challenge":        {challengeOf(verifier)},
 		"code_challenge_method": {"S256"},
@@ -104,7 +97,7 @@ func ask(settings *Settings, change ...func(Parameters)) (*AuthorizationRequest,
 	for _, apply := range change {
 		apply(parameters)
 	}
-	return NewAuthorizationRequest(client, parameters, settings)
+	return NewAuthorizationRequest(client, RestoreRedirectURI("https://client.example/callback"), parameters, settings)
 }
 
 // family is a code, and once it is redeemed a grant, with everything that a spec needs to act on

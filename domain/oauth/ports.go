@@ -49,38 +49,6 @@ func (c VerifierMisconfigured) Error() string { return string(c) }
 // Unwrap returns the same reason as VerifierUnavailable.
 func (c VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(c) }
 
-// ClientDirectory finds the metadata document of a client. If a cached document does not list
-// redirectURI, a directory fetches it again, at most once a minute; an empty redirectURI never
-// causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable,
-// ErrMetadataNoDocument, ErrMetadataMalformed and ErrMetadataBudget, which is wrapped by
-// RetryableAfter when the wait is known.
-type ClientDirectory interface {
-	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
-}
-
-// ClientKeeper is a ClientDirectory that stores the documents of approved clients.
-type ClientKeeper interface {
-	ClientDirectory
-	// Keep stores the document of a client that a person has just approved.
-	Keep(ctx context.Context, id ClientID)
-	// Connected returns the document of a client that has a grant. If fetching fails, it returns a
-	// cached document for up to an hour after its expiry.
-	Connected(ctx context.Context, id ClientID) (*ClientMetadata, error)
-}
-
-// KeyDirectory finds the keys at a client's jwks_uri. If a cached set lacks the wanted key id, it
-// fetches the set again, at most once a minute. Its errors are those of ClientDirectory.
-type KeyDirectory interface {
-	KeySet(ctx context.Context, at ClientID, wanted KeyReference) (KeySet, error)
-}
-
-// AssertionReader verifies the signature of an assertion with the key that keyOf finds by the key
-// id. It returns the errors of keyOf, and ErrBadAssertion for a malformed JWT, an algorithm that is
-// not in AssertionAlgorithms, or a wrong signature.
-type AssertionReader interface {
-	ReadAssertion(assertion string, keyOf func(KeyReference) (Key, error)) (ClientAssertion, error)
-}
-
 // Rate is what happens now, and how much of it may happen in a minute, as at once.
 type Rate struct {
 	Of        string // such as the calls of a person

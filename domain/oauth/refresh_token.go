@@ -37,7 +37,7 @@ func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time
 	switch {
 	case !g.issuedRefresh(by.Token), !settings.protects(g.resource):
 		return refuseGrant("D22", errors.New("it is not a refresh token of this grant"))
-	case g.client.raw != by.Client:
+	case g.client.ID.raw != by.Client:
 		return refuseGrant("D22", errors.New("it belongs to another client"))
 	case g.state == grantEnded:
 		return refuseGrant("D23", errors.New("the grant has ended: "+string(g.endReason)))
@@ -81,7 +81,7 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 		late = now.Sub(g.rotations[i].ReplacedAt).Truncate(time.Minute).String() + " after it was replaced"
 	}
 	cause := fmt.Errorf("an old copy of the refresh token, %s; refresh-grace is %s", late, settings.RefreshGrace)
-	if g.authMethod != PrivateKeyJWT && !g.authMethod.HasSecret() {
+	if g.client.AuthMethod != PrivateKeyJWT && !g.client.AuthMethod.HasSecret() {
 		cause = fmt.Errorf("%w: %w", cause, ErrReused)
 	}
 	return refuseGrant("D27", cause)

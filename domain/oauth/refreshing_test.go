@@ -39,9 +39,10 @@ var _ = Describe("Refreshing a grant", func() {
 		by.Scope = "mcp:admin"
 		tokens, err := f.grant.Refresh(by, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(f.grant.Admits(tokens.Access, settings.Resource(), noon)).To(HaveField("Scopes.String()", "mcp:admin"))
+		Expect(f.grant.Admits(tokens.Access, settings.Resources[0].Resource, noon)).
+			To(HaveField("Scopes.String()", "mcp:admin"))
 		f.grant.RecordVerification(narrowedTo("mcp"), settings, noon)
-		_, err = f.grant.Admits(tokens.Access, settings.Resource(), noon)
+		_, err = f.grant.Admits(tokens.Access, settings.Resources[0].Resource, noon)
 		Expect(err).To(Refused(InvalidToken))
 	})
 

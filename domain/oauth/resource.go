@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // Resource is the canonical URI of a protected MCP server (RFC 8707). Every token is bound to one.
@@ -18,16 +20,16 @@ func (r Resource) String() string { return r.canonical }
 // accepts checks the resource parameters of a request, which may have none: each must name this
 // resource, or accepts refuses with InvalidTarget.
 func (r Resource) accepts(requested []string) error {
-	for _, uri := range requested {
-		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {
+	for _, address := range requested {
+		if !strings.Contains(address, "://") || strings.Contains(address, "#") || !uri.Printable(address) {
 			return Refuse(InvalidTarget, "A29", "the resource is not an absolute URI without a fragment")
 		}
-		sent := uri
+		sent := address
 		if !strings.Contains(r.canonical, "?") { // the client has added the query to the address
-			sent, _, _ = strings.Cut(uri, "?")
+			sent, _, _ = strings.Cut(address, "?")
 		}
 		if comparableForm(sent) != comparableForm(r.canonical) {
-			return refuseResource(uri, r.canonical)
+			return refuseResource(address, r.canonical)
 		}
 	}
 	return nil
@@ -35,8 +37,8 @@ func (r Resource) accepts(requested []string) error {
 
 // comparableForm lower-cases scheme and host, and drops the default port of the scheme and one
 // trailing slash.
-func comparableForm(uri string) string {
-	scheme, rest, _ := strings.Cut(uri, "://")
+func comparableForm(address string) string {
+	scheme, rest, _ := strings.Cut(address, "://")
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {
 		end = len(rest)
@@ -90,7 +92,7 @@ func (c Config) NamedAfter(site string) Config {
 // ProtectedResources returns Resource, then those of MoreServers. Servers that share a name also
 // have their path in it, so that people can tell their connections apart.
 func (c Config) ProtectedResources() []ProtectedResource {
-	c = c.WithDefaults().NamedAfter(hostPort(c.Issuer))
+	c = c.WithDefaults().NamedAfter(uri.Authority(c.Issuer))
 	var all []ProtectedResource
 	named := map[string]int{}
 	for _, server := range c.servers() {
@@ -159,9 +161,6 @@ func (s *Settings) NameOf(resource Resource) string {
 	return ""
 }
 
-// Resource returns the first resource, the default for requests without a resource.
-func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
-
 // protects reports whether the resource is configured. Codes and tokens for a resource that was
 // removed from the configuration are invalid.
 func (s *Settings) protects(resource Resource) bool { return s.index(resource) >= 0 }
@@ -171,7 +170,7 @@ func (s *Settings) protects(resource Resource) bool { return s.index(resource) >
 // resources do not follow the issuer.
 func (s *Settings) MayHaveIssued(resource Resource) bool {
 	isBelow := func(r Resource) bool { return strings.HasPrefix(r.canonical, s.Issuer+"/") }
-	return isBelow(resource) || loopbackIssuer(s.Issuer) || loopbackIssuer(resource.canonical) ||
+	return isBelow(resource) || uri.IsLoopback(s.Issuer) || uri.IsLoopback(resource.canonical) ||
 		slices.ContainsFunc(s.Resources, func(r ProtectedResource) bool { return !isBelow(r.Resource) })
 }
 
@@ -185,7 +184,7 @@ func (s *Settings) selectResource(requested []string) (resource Resource, err er
 		}
 		protected = append(protected, known.Resource.canonical)
 	}
-	if RuleOf(err) == "A30" {
+	if RefusalOf(err).Rule == "A30" {
 		err = refuseResource(strings.Join(requested, " and "), protected...)
 	}
 	return Resource{}, err
@@ -193,7 +192,7 @@ func (s *Settings) selectResource(requested []string) (resource Resource, err er
 
 func refuseResource(requested string, protected ...string) error {
 	return Refuse(InvalidTarget, "A30", "the resource is not the one that this server protects",
-		mismatch(requested, protected...))
+		uri.Mismatch(requested, protected...))
 }
 
 // checkResources checks each resource, and that no two of them share an address.
@@ -203,35 +202,35 @@ func (c Config) checkResources() (found mistakes) {
 	}
 	taken, first := []string{c.Resource}, comparableForm(c.Resource)
 	for _, server := range c.MoreServers {
-		uri := server.Resource
-		found = append(found, c.checkResource("MoreServers", uri)...)
+		address := server.Resource
+		found = append(found, c.checkResource("MoreServers", address)...)
 		for _, other := range taken {
-			if conflict := conflictOf(uri, other); conflict != "" {
-				found.add("MoreServers", "%q %s %q: choose another path", withoutUser(uri), conflict,
-					withoutUser(other))
+			if conflict := conflictOf(address, other); conflict != "" {
+				found.add("MoreServers", "%q %s %q: choose another path", uri.WithoutUser(address), conflict,
+					uri.WithoutUser(other))
 			}
 		}
-		if site, _ := SplitOrigin(first); first != site && comparableForm(uri) == site {
+		if site, _ := uri.SplitOrigin(first); first != site && comparableForm(address) == site {
 			found.add("MoreServers", "%q has the metadata address that the first server has too: make it Resource",
-				withoutUser(uri))
+				uri.WithoutUser(address))
 		}
-		taken = append(taken, uri)
+		taken = append(taken, address)
 	}
 	return found
 }
 
-func (c Config) checkResource(field string, uri string) []error {
-	found := checkURL(field, uri, c.AllowLoopbackIssuer)
-	path, underIssuer := strings.CutPrefix(uri, c.Issuer)
-	if underIssuer && strings.HasPrefix(path, "/oauth/") || strings.Contains(uri, "/.well-known/") {
-		found.add(field, "%q is an address of this server itself: choose another path", withoutUser(uri))
+func (c Config) checkResource(field string, address string) []error {
+	found := checkURL(field, address, c.AllowLoopbackIssuer)
+	path, underIssuer := strings.CutPrefix(address, c.Issuer)
+	if underIssuer && strings.HasPrefix(path, "/oauth/") || strings.Contains(address, "/.well-known/") {
+		found.add(field, "%q is an address of this server itself: choose another path", uri.WithoutUser(address))
 	}
 	return found
 }
 
 // conflictOf describes how two resources share an address, "" when they do not.
-func conflictOf(uri, other string) string {
-	mine, theirs := comparableForm(uri), comparableForm(other)
+func conflictOf(address, other string) string {
+	mine, theirs := comparableForm(address), comparableForm(other)
 	switch {
 	case mine == theirs:
 		return "is the same as"
@@ -241,14 +240,4 @@ func conflictOf(uri, other string) string {
 		return "has as its message address"
 	}
 	return ""
-}
-
-// SplitOrigin returns the origin of a URL and its path without a trailing slash.
-func SplitOrigin(uri string) (origin, path string) {
-	scheme, rest, _ := strings.Cut(uri, "://")
-	authority, path, found := strings.Cut(rest, "/")
-	if found {
-		path = "/" + path
-	}
-	return scheme + "://" + authority, strings.TrimSuffix(path, "/")
 }

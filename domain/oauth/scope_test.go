@@ -39,14 +39,14 @@ var _ = Describe("Two servers with different scopes", Label("F21"), func() {
 		Expect(err).To(Refused(InvalidScope))
 		request, err := ask(settings, atOther, func(p Parameters) { delete(p, "scope") })
 		Expect(err).NotTo(HaveOccurred())
-		Expect(request.Scopes().String()).To(Equal("files"))
+		Expect(request.Scopes.String()).To(Equal("files"))
 		Expect(request.Chosen(&Choice{Scopes: NewScopes("trash")})).To(Equal(NewScopes("files")), "the first one")
 	})
 
 	It("give a token of the site the scopes of the server that it is sent to", func() {
 		settings := settingsOf(scopes)
 		may := Principal{Subject: "ann", Scopes: []string{"notes:write", "trash"}}
-		Expect(settings.DirectCaller(Fingerprint{}, may, settings.Resource())).
+		Expect(settings.DirectCaller(Fingerprint{}, may, settings.Resources[0].Resource)).
 			To(HaveField("Scopes.String()", "notes notes:write"))
 		Expect(settings.DirectCaller(Fingerprint{}, may, other)).To(HaveField("Scopes.String()", "trash"))
 		Expect(settings.DirectCaller(Fingerprint{}, Principal{}, other)).To(HaveField("Scopes.String()", "files"))

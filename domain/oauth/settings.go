@@ -2,38 +2,21 @@ package oauth
 
 import (
 	"maps"
-	"strings"
-	"time"
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Settings is a validated Config with all defaults filled in. Config.Settings returns it.
+// GrantChoices begin with the longest, and what is Off is 0.
 type Settings struct {
-	Issuer    string
+	Config
 	Resources []ProtectedResource // at least one; the first is the default for requests without a resource
-	Metadata  ClientMetadataRules
-	ClientID  ClientIDRules
 	Keys      seal.KeyRing
-	Limits    Limits
-	Links     Links
 
-	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, RecheckEvery time.Duration
-
-	GrantChoices     []time.Duration // the longest first; empty for GrantTTL alone
-	RefreshTokens    string
-	HostTokenInUse   bool
-	AcceptHostTokens bool
-	HostFields       credential.Fields
 	// The HostFields that identify a credential: those that the verifier verifies and that have a
 	// value; nil for the token.
-	IdentityFields   credential.Fields
-	SelfRegistration bool
-
-	hosted            map[string]*ClientMetadata // by client_id
-	allowClient       func(host string) bool
-	autoErrorRedirect bool
+	IdentityFields credential.Fields
 }
 
 // withKeys returns a copy with a snapshot of the key ring.
@@ -41,15 +24,6 @@ func (s *Settings) withKeys(keys seal.KeyRing) *Settings {
 	changed := *s
 	changed.Keys = keys
 	return &changed
-}
-
-// CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed.
-// A client of Config.HostedClients is always allowed.
-func (s *Settings) CheckClient(id ClientID) error {
-	if s.hosted[id.raw] == nil && s.allowClient != nil && !s.allowClient(HostOf(strings.ToLower(s.PublisherOf(id)))) {
-		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
-	}
-	return nil
 }
 
 // Identity returns what identifies the credential of a person: the token, or the IdentityFields.

@@ -38,9 +38,9 @@ func (c *consent) snapshot(forgetAfter time.Time) ConsentSnapshot {
 	return ConsentSnapshot{
 		ID:          c.id,
 		Version:     c.version,
-		ClientID:    c.client.raw,
-		ClientName:  c.clientName,
-		AuthMethod:  string(c.authMethod),
+		ClientID:    c.client.ID.raw,
+		ClientName:  c.client.Name,
+		AuthMethod:  string(c.client.AuthMethod),
 		RedirectURI: c.redirect.raw,
 		Resource:    c.resource.canonical,
 		Scopes:      c.scopes.String(),
@@ -62,21 +62,19 @@ func (c *consent) snapshot(forgetAfter time.Time) ConsentSnapshot {
 
 func (s ConsentSnapshot) restore() consent {
 	c := consent{
-		id:         s.ID,
-		version:    s.Version,
-		client:     RestoreClientID(s.ClientID),
-		clientName: s.ClientName,
-		authMethod: AuthMethod(s.AuthMethod),
-		redirect:   RedirectURI{s.RedirectURI},
-		resource:   NewResource(s.Resource),
-		scopes:     restoreScopes(s.Scopes),
-		subject:    s.Subject,
-		account:    s.Account,
-		tokenID:    s.TokenID,
-		state:      state(s.State),
-		endReason:  EndReason(s.EndReason),
-		createdAt:  s.CreatedAt,
-		host:       sealedHostToken{s.HostBox, s.HostWrap, s.HostKey, s.HostNew},
+		id:        s.ID,
+		version:   s.Version,
+		client:    Client{ID: RestoreClientID(s.ClientID), Name: s.ClientName, AuthMethod: AuthMethod(s.AuthMethod)},
+		redirect:  RedirectURI{s.RedirectURI},
+		resource:  NewResource(s.Resource),
+		scopes:    restoreScopes(s.Scopes),
+		subject:   s.Subject,
+		account:   s.Account,
+		tokenID:   s.TokenID,
+		state:     state(s.State),
+		endReason: EndReason(s.EndReason),
+		createdAt: s.CreatedAt,
+		host:      sealedHostToken{s.HostBox, s.HostWrap, s.HostKey, s.HostNew},
 	}
 	if s.Roles != "" {
 		c.roles = strings.Split(s.Roles, "\n")

@@ -14,7 +14,7 @@ import (
 // error, the store returns that error and keeps nothing.
 //
 // bootstrap finds optional capabilities by type assertion: UseRecorder, AuthorizationLister,
-// ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, SharedStore and attempt.Log.
+// client.DocumentStore, SecretKeeper, SecretVerifier, EndWatcher, SharedStore and attempt.Log.
 // A host that wraps its store has to implement those that it needs, because the wrapper hides them.
 type Store interface {
 	// Find returns the codes and grants of a selection.

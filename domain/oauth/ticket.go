@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/seal"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 const (
@@ -71,13 +71,13 @@ func (t *Ticket) Request() *AuthorizationRequest { return t.request }
 func (t *Ticket) Seal() (string, error) {
 	r := t.request
 	checkedAt := ""
-	if !r.checkedAt.IsZero() {
-		checkedAt = formatMillis(r.checkedAt)
+	if !r.Client.CheckedAt.IsZero() {
+		checkedAt = formatMillis(r.Client.CheckedAt)
 	}
-	return sealValues(r.settings, consentPurpose, t.issuedAt, "id", t.id, "client_id", r.client.raw,
-		"client_name", r.clientName, "named", strconv.FormatBool(r.declaresClientID), "checked_at", checkedAt,
-		"auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw, "state", r.state,
-		"scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge", r.challenge.encoded)
+	return sealValues(r.settings, consentPurpose, t.issuedAt, "id", t.id, "client_id", r.Client.ID.raw,
+		"client_name", r.Client.Name, "named", strconv.FormatBool(r.Client.DeclaresID), "checked_at", checkedAt,
+		"auth_method", string(r.Client.AuthMethod), "redirect_uri", r.RedirectURI.raw, "state", r.state,
+		"scope", r.Scopes.String(), "resource", r.Resource.canonical, "code_challenge", r.challenge.encoded)
 }
 
 // Code derives the authorization code for an approval of the ticket with the host token. Submitting
@@ -114,17 +114,19 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 		return nil, err
 	}
 	return &Ticket{id: values.Get("id"), issuedAt: issuedAt, request: &AuthorizationRequest{
-		client:           RestoreClientID(values.Get("client_id")),
-		clientName:       values.Get("client_name"),
-		declaresClientID: values.Get("named") == "true",
-		checkedAt:        checkedAt,
-		authMethod:       AuthMethod(values.Get("auth_method")),
-		redirect:         RedirectURI{values.Get("redirect_uri")},
-		resource:         resource,
-		state:            values.Get("state"),
-		scopes:           restoreScopes(values.Get("scope")),
-		challenge:        codeChallenge{values.Get("code_challenge")},
-		settings:         settings,
+		Client: Client{
+			ID:         RestoreClientID(values.Get("client_id")),
+			Name:       values.Get("client_name"),
+			AuthMethod: AuthMethod(values.Get("auth_method")),
+			DeclaresID: values.Get("named") == "true",
+			CheckedAt:  checkedAt,
+		},
+		RedirectURI: RedirectURI{values.Get("redirect_uri")},
+		Resource:    resource,
+		Scopes:      restoreScopes(values.Get("scope")),
+		state:       values.Get("state"),
+		challenge:   codeChallenge{values.Get("code_challenge")},
+		settings:    settings,
 	}}, nil
 }
 
@@ -152,7 +154,7 @@ func sealValues(settings *Settings, purpose string, at time.Time, pairs ...strin
 		return "", err
 	}
 	pairs = append(pairs, "at", formatMillis(at))
-	return base64.RawURLEncoding.EncodeToString(sealers.Seal(pack(pairs))), nil
+	return base64.RawURLEncoding.EncodeToString(sealers.Seal(seal.PackTexts(pairs...))), nil
 }
 
 func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Time, error) {
@@ -166,14 +168,14 @@ func openValues(settings *Settings, purpose, sealed string) (url.Values, time.Ti
 func openValuesWith(sealers seal.Sealers, sealed string) (url.Values, time.Time, error) {
 	refusal := Refuse(InvalidTicket, "B4", "the form was not made by this server")
 	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
-	if err != nil || !printable(sealed) { // the decoder skips line breaks, even when strict
+	if err != nil || !uri.Printable(sealed) { // the decoder skips line breaks, even when strict
 		return nil, time.Time{}, refusal
 	}
 	plain, err := sealers.Open(box)
 	if err != nil {
 		return nil, time.Time{}, refusal
 	}
-	texts, err := unpackTexts(plain)
+	texts, err := seal.UnpackTexts(plain)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
 	}
@@ -201,27 +203,3 @@ func parseMillis(text string) (time.Time, error) {
 
 // expired reports whether now is end or later: the exact instant counts as expired, everywhere.
 func expired(end, now time.Time) bool { return !now.Before(end) }
-
-// pack joins texts with length prefixes, because escaping would make the largest request too large
-// for its form.
-func pack(texts []string) (packed []byte) {
-	for _, text := range texts {
-		packed = strconv.AppendInt(packed, int64(len(text)), 10)
-		packed = append(packed, ':')
-		packed = append(packed, text...)
-	}
-	return packed
-}
-
-func unpackTexts(packed []byte) (texts []string, err error) {
-	for rest := string(packed); rest != ""; {
-		length, after, _ := strings.Cut(rest, ":")
-		end, err := strconv.Atoi(length)
-		if err != nil || end < 0 || end > len(after) {
-			return nil, errors.New("it is cut off")
-		}
-		// Clone, so that a stored text does not keep all of them in memory.
-		texts, rest = append(texts, strings.Clone(after[:end])), after[end:]
-	}
-	return texts, nil
-}

@@ -37,15 +37,9 @@ func FuzzTicket(f *testing.F) {
 }
 
 func requestOf(settings *Settings, name, state, redirect string) (*AuthorizationRequest, error) {
-	client, err := NewClientMetadata(RestoreClientID(clientURL), document(func(members map[string]any) {
-		members["client_name"], members["redirect_uris"] = name, []any{redirect}
-	}), settings.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	return NewAuthorizationRequest(client, Parameters{
+	client := Client{ID: RestoreClientID(clientURL), Name: name, AuthMethod: PublicClient}
+	return NewAuthorizationRequest(client, RestoreRedirectURI(redirect), Parameters{
 		"response_type":         {"code"},
-		"redirect_uri":          {redirect},
 		"state":                 {state},
 		"scope":                 {"mcp offline_access"},
 		"code_challenge":        {challengeOf(verifier)},

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -67,6 +66,7 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 		ticket, err := OpenTicket(sealed(), settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		request, _ := ask(settings)
+		request.Client.MayRefresh = false // it has decided about the scopes
 		Expect(ticket.Request()).To(Equal(request))
 	})
 
@@ -86,7 +86,7 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 	DescribeTable("is worthless to another issuer with the same secret and resource",
 		Label("B17"), func(open func(text string, other *Settings) error, seal func() string) {
 			other := settingsOf(func(c *Config) {
-				c.Issuer, c.Resource = "https://other.example", settings.Resource().String()
+				c.Issuer, c.Resource = "https://other.example", settings.Resources[0].Resource.String()
 			})
 			Expect(open(seal(), settings)).To(Succeed())
 			Expect(open(seal(), other)).To(Refused(InvalidTicket))
@@ -108,15 +108,9 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 
 	It("fits into its form however long the request is", Label("B1", "A22"), func() {
 		slashes := strings.Repeat("/", 1900)
-		client, err := NewClientMetadata(RestoreClientID("https://client.example"+slashes),
-			document(func(d map[string]any) {
-				d["client_id"], d["client_name"] = "https://client.example"+slashes, strings.Repeat("字", maxClientName)
-				d["redirect_uris"] = []any{"https://client.example" + slashes}
-			}), settings.Metadata)
-		Expect(err).NotTo(HaveOccurred())
-		request, err := NewAuthorizationRequest(client, Parameters{
+		client := Client{ID: RestoreClientID("https://client.example" + slashes), Name: strings.Repeat("字", 200)}
+		request, err := NewAuthorizationRequest(client, RestoreRedirectURI(client.ID.String()), Parameters{
 			"response_type":         {"code"},
-			"redirect_uri":          {"https://client.example" + slashes},
 			"state":                 {strings.Repeat("/", maxStateLength)},
 			"code_challenge":        {challengeOf(verifier)},
 			"code_challenge_method": {"S256"},
@@ -130,12 +124,15 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 		Expect(OpenTicket(text, settings, noon)).To(HaveField("Request()", request))
 	})
 
-	It("does not keep all of its texts in memory for one of them", func() {
-		first, second := strings.Repeat("a", 40), strings.Repeat("b", 100)
-		texts, err := unpackTexts(pack([]string{first, second}))
+	It("carries to the grant how the client authenticates", Label("C30", "D33"), func() {
+		request, err := ask(settings)
 		Expect(err).NotTo(HaveOccurred())
-		at := func(i int) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(texts[i]))) }
-		Expect(at(1)-at(0)).NotTo(BeEquivalentTo(len(first+"100:")), "where it is in the whole")
+		request.Client.AuthMethod = PrivateKeyJWT
+		text, err := (&Ticket{id: "t", issuedAt: noon, request: request}).Seal()
+		Expect(err).NotTo(HaveOccurred())
+		opened, err := OpenTicket(text, settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(opened.request.Client.AuthMethod).To(Equal(PrivateKeyJWT))
 	})
 
 	It("is worthless when one bit is changed", func() {

@@ -197,7 +197,7 @@ func (g *AccessGrant) RecordTools(list ToolList) {
 func (a Authorizations) LatestTools(client ClientID, resource Resource, now time.Time) (latest ToolPins) {
 	var newest time.Time
 	for _, grant := range a.Grants {
-		if grant.client.raw == client.raw && grant.resource == resource && grant.active(now) &&
+		if grant.client.ID == client && grant.resource == resource && grant.active(now) &&
 			grant.createdAt.After(newest) {
 			latest, newest = grant.tools, grant.createdAt
 		}

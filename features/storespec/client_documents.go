@@ -10,24 +10,25 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// KeepingDocuments adds the specs of oauth.ClientDocumentStore, for a store that implements it.
+// KeepingDocuments adds the specs of client.DocumentStore, for a store that implements it.
 func KeepingDocuments(open func() oauth.Store) {
 	apart(func() { keepingDocuments(open) })
 }
 
 func keepingDocuments(open func() oauth.Store) {
 	w := &world{}
-	var documents oauth.ClientDocumentStore
+	var documents client.DocumentStore
 	BeforeEach(func() {
 		*w = newWorld(open())
-		documents = w.store.Store.(oauth.ClientDocumentStore)
+		documents = w.store.Store.(client.DocumentStore)
 	})
-	document := func(url string, checkedAt time.Time) oauth.ClientDocument {
-		return oauth.ClientDocument{URL: url, Body: []byte(`{"client_id":"` + url + `"}`), CheckedAt: checkedAt}
+	document := func(url string, checkedAt time.Time) client.Document {
+		return client.Document{URL: url, Body: []byte(`{"client_id":"` + url + `"}`), CheckedAt: checkedAt}
 	}
-	save := func(ctx context.Context, saved ...oauth.ClientDocument) {
+	save := func(ctx context.Context, saved ...client.Document) {
 		GinkgoHelper()
 		for _, d := range saved {
 			Expect(documents.SaveClientDocument(ctx, d)).To(Succeed())
@@ -65,7 +66,7 @@ func keepingDocuments(open func() oauth.Store) {
 	})
 
 	It("keeps one of 16 simultaneous versions", Label("C58", "I22"), func(ctx SpecContext) {
-		version := func(i int) oauth.ClientDocument { return document(one, w.now.Add(time.Duration(i)*time.Second)) }
+		version := func(i int) client.Document { return document(one, w.now.Add(time.Duration(i)*time.Second)) }
 		Expect(concurrently(16, func(i int) error {
 			return documents.SaveClientDocument(ctx, version(i))
 		})).To(HaveEach(Succeed()))
@@ -76,24 +77,24 @@ func keepingDocuments(open func() oauth.Store) {
 
 	It("deletes the documents that were checked earliest when there are too many",
 		Label("C58"), func(ctx SpecContext) {
-			at := func(i int) oauth.ClientDocument {
+			at := func(i int) client.Document {
 				return document(fmt.Sprintf("https://client.example/%05d", i),
-					w.now.Add(time.Duration(oauth.MaxClientDocuments-i)*time.Second))
+					w.now.Add(time.Duration(client.MaxDocuments-i)*time.Second))
 			}
 			const atOnce = 8
 			Expect(concurrently(atOnce, func(first int) error {
-				for i := first; i < oauth.MaxClientDocuments; i += atOnce {
+				for i := first; i < client.MaxDocuments; i += atOnce {
 					if err := documents.SaveClientDocument(ctx, at(i)); err != nil {
 						return err
 					}
 				}
 				return nil
 			})).To(HaveEach(Succeed()))
-			last := at(oauth.MaxClientDocuments - 1)
+			last := at(client.MaxDocuments - 1)
 			Expect(documents.ClientDocument(ctx, last.URL)).To(Equal(last))
 			save(ctx, document(one, w.now.Add(time.Hour*24)))
 			missing(ctx, last.URL)
-			Expect(documents.ClientDocument(ctx, at(oauth.MaxClientDocuments-2).URL)).
-				To(Equal(at(oauth.MaxClientDocuments - 2)))
+			Expect(documents.ClientDocument(ctx, at(client.MaxDocuments-2).URL)).
+				To(Equal(at(client.MaxDocuments - 2)))
 		})
 }

@@ -64,7 +64,8 @@ func updates(w *world) {
 		for _, refused := range []error{nil, errRefused} {
 			of := oauth.Selection{Grant: known.ID(), Known: &oauth.Authorizations{Grants: []*oauth.AccessGrant{known}}}
 			Expect(w.store.update(ctx, of, func(g *oauth.AccessGrant) error {
-				if _, err := g.Admits(tokens.Access, w.settings.Resource(), w.now); err == nil { // not the newest
+				_, err := g.Admits(tokens.Access, w.settings.Resources[0].Resource, w.now)
+				if err == nil { // not the newest
 					return refused
 				}
 				return nil
@@ -178,7 +179,7 @@ func (w *world) admits(ctx context.Context, token oauth.Secret) error {
 	if err != nil {
 		return err
 	}
-	_, err = grant.Admits(token, w.settings.Resource(), w.now)
+	_, err = grant.Admits(token, w.settings.Resources[0].Resource, w.now)
 	return err
 }
 

@@ -45,13 +45,15 @@ func newWorld(store oauth.Store) world {
 
 // ticket returns the ticket of an open consent page.
 func (w *world) ticket() *oauth.Ticket {
-	client, err := oauth.NewClientMetadata(oauth.RestoreClientID(clientID), map[string]any{
-		"client_id": clientID, "client_name": "A client", "redirect_uris": []any{redirect},
-	}, w.settings.Metadata)
-	Expect(err).NotTo(HaveOccurred())
+	client := oauth.Client{
+		ID:         oauth.RestoreClientID(clientID),
+		Name:       "A client",
+		AuthMethod: oauth.PublicClient,
+		DeclaresID: true,
+		MayRefresh: true,
+	}
 	proof := sha256.Sum256([]byte(verifier))
-	request, err := oauth.NewAuthorizationRequest(client, oauth.Parameters{
-		"redirect_uri":          {redirect},
+	request, err := oauth.NewAuthorizationRequest(client, oauth.RestoreRedirectURI(redirect), oauth.Parameters{
 		"response_type":         {"code"},
 		"scope":                 {"mcp " + oauth.OfflineAccess},
 		"code_challenge":        {base64.RawURLEncoding.EncodeToString(proof[:])},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // FuzzChallenge writes challenges for every resource and scope that start-up accepts, and reads
@@ -22,7 +23,7 @@ func FuzzChallenge(f *testing.F) {
 		}
 		refused := []refusal{missingToken.with(scopes), invalidToken.with(scopes), insufficientScope.with(scopes),
 			malformedCredentials}[which%4]
-		origin, path := oauth.SplitOrigin(resource)
+		origin, path := uri.SplitOrigin(resource)
 		answer := httptest.NewRecorder()
 		(&Guard{metadataURL: origin + wellKnown + path}).refuse(answer, refused)
 		header := answer.Header().Values("WWW-Authenticate")

@@ -23,6 +23,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 const (
@@ -64,7 +65,7 @@ func New(o Options, responses *stream.Registry) *Guard {
 	if o.ClientLabel == nil {
 		o.ClientLabel = oauth.ClientID.String
 	}
-	origin, path := oauth.SplitOrigin(o.Resource.String())
+	origin, path := uri.SplitOrigin(o.Resource.String())
 	return &Guard{
 		options:     o,
 		path:        path,
@@ -79,7 +80,7 @@ func New(o Options, responses *stream.Registry) *Guard {
 
 // MessagePath returns the path for the messages of HTTP+SSE to a resource.
 func MessagePath(resource oauth.Resource) string {
-	_, path := oauth.SplitOrigin(resource.String())
+	_, path := uri.SplitOrigin(resource.String())
 	return path + messagePath
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // The values of CORS headers.
@@ -32,8 +33,8 @@ type gate struct {
 func newGate(o Options) gate {
 	g := gate{hosts: map[string]bool{}, origins: map[string]bool{},
 		headers: strings.Join(append([]string{corsHeaders}, o.PassedHeaders...), ", ")}
-	for _, uri := range []string{o.Issuer, o.Resource.String()} {
-		origin, _ := oauth.SplitOrigin(uri)
+	for _, address := range []string{o.Issuer, o.Resource.String()} {
+		origin, _ := uri.SplitOrigin(address)
 		_, host, _ := strings.Cut(origin, "://")
 		g.origins[strings.ToLower(origin)] = true
 		g.loopback, g.host = isLoopback(host), host
@@ -58,11 +59,11 @@ func hostKey(host string) string {
 
 func (g gate) allowsHost(host string) bool {
 	return !g.loopback || host == g.host || isLoopback(host) || g.hosts[hostKey(host)] ||
-		g.hosts[hostKey(oauth.HostOf(host))]
+		g.hosts[hostKey(uri.HostOf(host))]
 }
 
 func isLoopback(host string) bool {
-	return oauth.IsLoopbackOrigin("http://" + strings.ToLower(host))
+	return uri.IsLoopbackOrigin("http://" + strings.ToLower(host))
 }
 
 // admits returns false for a request that it has answered: a refused one or a preflight request.
@@ -71,7 +72,7 @@ func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 	origins := r.Header["Origin"]
 	foreign := slices.ContainsFunc(origins, func(origin string) bool {
 		origin = strings.ToLower(origin)
-		return !g.origins[origin] && !(g.anyLoopback && oauth.IsLoopbackOrigin(origin))
+		return !g.origins[origin] && !(g.anyLoopback && uri.IsLoopbackOrigin(origin))
 	})
 	if foreign || !g.allowsHost(r.Host) {
 		attempt.From(r.Context()).

@@ -18,7 +18,7 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
 	"github.com/pasteport/pasteport/bootstrap/service"
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
 // check is a question. run returns what it saw and, for a failure, the fix. A check that is not
@@ -280,4 +280,4 @@ func sameOrigin(a, b string) bool {
 }
 
 // isLoopback reports whether the URL names this computer.
-func isLoopback(u *url.URL) bool { return oauth.IsLoopbackOrigin(originOf(u)) }
+func isLoopback(u *url.URL) bool { return uri.IsLoopbackOrigin(originOf(u)) }

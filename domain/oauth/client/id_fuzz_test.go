@@ -1,4 +1,4 @@
-package oauth
+package client_test
 
 import (
 	"net/netip"
@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 var (
@@ -20,19 +23,22 @@ var (
 // FuzzClientID accepts what the reference finds no flaw in, as it is, and shows the host that would
 // be asked.
 func FuzzClientID(f *testing.F) {
-	rules := ClientIDRules{ForbidHost: "cms.example", Ports: []uint16{8443}}
+	rules, err := client.NewRules(oauth.Config{Issuer: "https://cms.example", ClientIDPorts: []uint16{8443}})
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		id, err := ParseClientID(raw, rules)
+		id, err := rules.ParseID(raw)
 		if found := flaw(raw); (err == nil) != (found == "") {
 			t.Fatalf("%q: %v, and the reference finds: %s", raw, err, found)
 		}
 		if err != nil {
-			if kind, _ := KindOf(err); kind != MalformedClientID {
+			if kind, _ := oauth.KindOf(err); kind != oauth.MalformedClientID {
 				t.Fatalf("refused %q as %s", raw, kind)
 			}
 			return
 		}
-		if u, _ := url.Parse(raw); u.Host != id.Host() || id.String() != raw || RestoreClientID(raw) != id {
+		if u, _ := url.Parse(raw); u.Host != id.Host() || id.String() != raw || oauth.RestoreClientID(raw) != id {
 			t.Fatalf("%q did not stay as it is: %#v", raw, id)
 		}
 	})

@@ -1,4 +1,4 @@
-package oauth
+package client_test
 
 import (
 	"net/url"
@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
 var (
@@ -18,15 +21,15 @@ var (
 // parser sees.
 func FuzzRedirectMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, registered, requested string) {
-		published, err := parseRedirectURI(registered, private)
+		published, err := client.ParseRedirectURI(registered, private)
 		if err != nil {
 			return
 		}
 		checkTarget(t, published)
-		if !published.matches(published) {
+		if !client.Matches(published, published) {
 			t.Fatalf("%q does not match itself", registered)
 		}
-		asked, err := parseRedirectURI(requested, private)
+		asked, err := client.ParseRedirectURI(requested, private)
 		if err != nil {
 			if requested == registered {
 				t.Fatalf("accepted once, then refused: %v", err)
@@ -34,10 +37,10 @@ func FuzzRedirectMatch(f *testing.F) {
 			return
 		}
 		checkTarget(t, asked)
-		if got, want := asked.matches(published), mayReplace(requested, registered); got != want {
+		if got, want := client.Matches(asked, published), mayReplace(requested, registered); got != want {
 			t.Fatalf("%q for the registered %q: %t, and the reference says %t", requested, registered, got, want)
 		}
-		if asked.matches(published) {
+		if client.Matches(asked, published) {
 			checkSameTarget(t, asked, published)
 		}
 	})
@@ -61,7 +64,7 @@ func isPort(text string) bool {
 }
 
 // checkTarget holds what was accepted to what a browser would make of it.
-func checkTarget(t *testing.T, target RedirectURI) {
+func checkTarget(t *testing.T, target oauth.RedirectURI) {
 	t.Helper()
 	raw := target.String()
 	if strings.ContainsFunc(raw, func(r rune) bool { return r < 0x21 || r > 0x7e }) || strings.ContainsAny(raw, `#\`) {
@@ -85,7 +88,7 @@ func checkTarget(t *testing.T, target RedirectURI) {
 }
 
 // checkSameTarget lets only the port of a loopback URI differ.
-func checkSameTarget(t *testing.T, asked, published RedirectURI) {
+func checkSameTarget(t *testing.T, asked, published oauth.RedirectURI) {
 	t.Helper()
 	mine, err := url.Parse(asked.String())
 	theirs, otherErr := url.Parse(published.String())

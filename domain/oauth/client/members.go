@@ -1,26 +1,28 @@
-package oauth
+package client
 
 import (
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// clientDocument is a decoded JSON object. Its methods check one member each.
-type clientDocument map[string]any
+// members is a decoded JSON object. Its methods check one member each.
+type members map[string]any
 
 func invalidDocument(rule, why string, causes ...error) error {
-	return Refuse(InvalidClientDocument, rule, why, causes...)
+	return oauth.Refuse(oauth.InvalidClientDocument, rule, why, causes...)
 }
 
-func (d clientDocument) name() (string, error) {
+func (d members) name() (string, error) {
 	claimed, present := d["client_name"]
 	if !present {
 		return "", invalidDocument("C24", "the document has no client_name")
 	}
 	name, ok := claimed.(string)
-	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxClientName ||
+	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxName ||
 		strings.ContainsRune(name, 0) {
 		return "", invalidDocument("C24",
 			"the document's client_name is not a text, is blank, has more than 200 characters or holds NUL")
@@ -28,7 +30,7 @@ func (d clientDocument) name() (string, error) {
 	return name, nil
 }
 
-func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI, ignored int, err error) {
+func (d members) redirects(privateSchemes []string) (usable []oauth.RedirectURI, ignored int, err error) {
 	published, present, ok := d.list("redirect_uris")
 	if !present || !ok || len(published) == 0 || len(published) > maxRedirectURIs {
 		return nil, 0, invalidDocument("C25", "the document's redirect_uris is not a list of 1 to 50 strings")
@@ -37,12 +39,12 @@ func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI
 		if len(raw) > maxRedirectURILength {
 			return nil, 0, invalidDocument("C25", "the document has a redirect_uri of more than 2048 bytes")
 		}
-		uri, err := parseRedirectURI(raw, privateSchemes)
+		target, err := parseRedirectURI(raw, privateSchemes)
 		if err != nil || hasResponseParameter(raw) {
 			ignored++
 			continue
 		}
-		usable = append(usable, uri)
+		usable = append(usable, target)
 	}
 	if len(usable) == 0 {
 		return nil, ignored, invalidDocument("C27", "the document has no redirect_uri that can be used here")
@@ -63,7 +65,7 @@ func hasResponseParameter(raw string) bool {
 	})
 }
 
-func (d clientDocument) checkSecrets() error {
+func (d members) checkSecrets() error {
 	for _, name := range []string{"client_secret", "client_secret_expires_at"} {
 		if _, present := d[name]; present {
 			return invalidDocument("C28", "the document holds a client_secret, which would be public")
@@ -74,7 +76,7 @@ func (d clientDocument) checkSecrets() error {
 
 // checkKeys also refuses a jwks_uri that cannot be fetched. Other links are neither shown nor
 // fetched, so they are not checked.
-func (d clientDocument) checkKeys() error {
+func (d members) checkKeys() error {
 	inline, isInline := d["jwks"]
 	address, isLink := d["jwks_uri"]
 	switch {
@@ -88,7 +90,7 @@ func (d clientDocument) checkKeys() error {
 		return nil
 	}
 	link, _ := address.(string)
-	rest, isHTTPS := strings.CutPrefix(link, httpsPrefix)
+	rest, isHTTPS := strings.CutPrefix(link, "https://")
 	authority, _, _ := strings.Cut(rest, "/")
 	if !isHTTPS || strings.Trim(authority, "?#:@") != authority || authority == "" {
 		return invalidDocument("C33", "the document's jwks_uri is not an https URL")
@@ -97,7 +99,7 @@ func (d clientDocument) checkKeys() error {
 }
 
 // checkFlow refuses a client that cannot use the flow and the protection of this server.
-func (d clientDocument) checkFlow() error {
+func (d members) checkFlow() error {
 	for member, needed := range map[string]string{"grant_types": "authorization_code", "response_types": "code"} {
 		values, present, ok := d.list(member)
 		if present && (!ok || !slices.Contains(values, needed)) {
@@ -107,35 +109,22 @@ func (d clientDocument) checkFlow() error {
 	for _, demand := range []string{"dpop_bound_access_tokens", "require_pushed_authorization_requests",
 		"tls_client_certificate_bound_access_tokens"} {
 		if d[demand] == any(true) {
-			return Refuse(UnsupportedClient, "C34", "the client demands a protection that this server does not offer")
+			return oauth.Refuse(oauth.UnsupportedClient, "C34",
+				"the client demands a protection that this server does not offer")
 		}
 	}
 	return nil
 }
 
-// refreshing is what a client declares about the grant type refresh_token. The values are part of
-// the client_ids of clients that registered themselves.
-type refreshing string
-
-const (
-	refreshUndeclared refreshing = "true" // it declares no grant types
-	refreshDeclared   refreshing = "declared"
-	refreshExcluded   refreshing = "false"
-)
-
-func (d clientDocument) refreshing() refreshing {
+// refresh reports what the client declares about the grant type refresh_token.
+func (d members) refresh() (may, declares bool) {
 	grants, declared, _ := d.list("grant_types")
-	switch {
-	case !declared:
-		return refreshUndeclared
-	case slices.Contains(grants, "refresh_token"):
-		return refreshDeclared
-	}
-	return refreshExcluded
+	declares = slices.Contains(grants, "refresh_token")
+	return declares || !declared, declares
 }
 
 // list returns a member that has to be a list of strings. ok is false when it is something else.
-func (d clientDocument) list(member string) (values []string, present, ok bool) {
+func (d members) list(member string) (values []string, present, ok bool) {
 	value, present := d[member]
 	if !present {
 		return nil, false, true

@@ -1,4 +1,4 @@
-package oauth
+package client_test
 
 import (
 	"encoding/json"
@@ -6,44 +6,47 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pasteport/pasteport/domain/seal"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/uri"
 )
 
-func fuzzedRegistration(f *testing.F) *Settings {
+func fuzzedRegistration(f *testing.F) *client.Rules {
 	f.Helper()
-	config := Config{Issuer: "https://cms.example"}
-	secret := seal.FixedSecrets{[]byte("a secret that is not only zeroes")}
-	return &Settings{
-		Issuer:           config.Issuer,
+	rules, err := client.NewRules(oauth.Config{
+		Issuer:           "https://cms.example",
 		SelfRegistration: true,
-		Keys:             seal.NewKeyRing(secret),
-		ClientID:         ClientIDRules{ForbidHost: "cms.example", Registered: config.Issuer + RegisteredClientsPath},
+		Secret:           []byte("a secret that is not only zeroes"),
+	})
+	if err != nil {
+		f.Fatal(err)
 	}
+	return rules
 }
 
 // FuzzRegistration registers only clients whose id opens to the same metadata and whose redirect
 // URIs are safe.
 func FuzzRegistration(f *testing.F) {
-	settings := fuzzedRegistration(f)
+	rules := fuzzedRegistration(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var members map[string]any
 		if json.Unmarshal(body, &members) != nil || members == nil {
 			return
 		}
-		client, err := settings.RegisterClient(members)
+		registered, err := rules.Register(members)
 		if err != nil {
-			if kind, _ := KindOf(err); kind != InvalidRedirectURI && kind != InvalidClientMetadata {
+			if kind, _ := oauth.KindOf(err); kind != oauth.InvalidRedirectURI && kind != oauth.InvalidClientMetadata {
 				t.Fatalf("refused %q as %s", body, kind)
 			}
 			return
 		}
-		id, err := ParseClientID(client.ID().String(), settings.ClientID)
+		id, err := rules.ParseID(registered.ID.String())
 		if err != nil || len(id.String()) >= 2000 {
-			t.Fatalf("%q got the id %q: %v", body, client.ID(), err)
+			t.Fatalf("%q got the id %q: %v", body, registered.ID, err)
 		}
-		opened, err := settings.OpenClient(id)
-		if err != nil || opened.Name() != client.Name() || opened.MayRefresh() != client.MayRefresh() ||
-			!slices.Equal(opened.RedirectURIs(), client.RedirectURIs()) {
+		opened, err := rules.Open(id)
+		if err != nil || opened.Name != registered.Name || opened.MayRefresh != registered.MayRefresh ||
+			!slices.Equal(opened.RedirectURIs(), registered.RedirectURIs()) {
 			t.Fatalf("%q became %+v: %v", body, opened, err)
 		}
 		if _, secret := members["client_secret"]; secret || len(opened.RedirectURIs()) == 0 ||
@@ -62,35 +65,35 @@ func checkRegistered(t *testing.T, raw string, members map[string]any) {
 	asked, _ := members["redirect_uris"].([]any)
 	scheme, rest, _ := strings.Cut(raw, ":")
 	authority, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
-	host, _ := splitPort(authority)
+	host, _ := uri.SplitPort(authority)
 	switch {
 	case !slices.Contains(asked, any(raw)), strings.ContainsAny(raw, "#\\ "):
 		t.Fatalf("registered %q", raw)
 	case scheme == "http" && !slices.Contains([]string{"127.0.0.1", "[::1]", "localhost"}, host):
 		t.Fatalf("registered plain http to %q", raw)
-	case scheme != "http" && scheme != "https" && !slices.Contains(knownAppSchemes, scheme):
+	case scheme != "http" && scheme != "https" && !slices.Contains(client.KnownAppSchemes, scheme):
 		t.Fatalf("registered the scheme of %q", raw)
 	}
 }
 
 // FuzzRegisteredClientID opens no id but the one that was issued.
 func FuzzRegisteredClientID(f *testing.F) {
-	settings := fuzzedRegistration(f)
+	rules := fuzzedRegistration(f)
 	f.Fuzz(func(t *testing.T, raw string) {
-		id, err := ParseClientID(raw, settings.ClientID)
-		if err == nil && settings.IsSelfRegistered(id) {
-			_, err = settings.OpenClient(id)
+		id, err := rules.ParseID(raw)
+		if err == nil && rules.IsSelfRegistered(id) {
+			_, err = rules.Open(id)
 		}
-		kind, refused := KindOf(err)
+		kind, refused := oauth.KindOf(err)
 		switch {
-		case err != nil && (!refused || kind != MalformedClientID && kind != LostRegistration):
+		case err != nil && (!refused || kind != oauth.MalformedClientID && kind != oauth.LostRegistration):
 			t.Fatalf("%q: %v", raw, err)
-		case err == nil && settings.IsSelfRegistered(id) && raw != issuedID:
+		case err == nil && rules.IsSelfRegistered(id) && raw != issuedID:
 			t.Fatalf("opened %q", raw)
 		case raw == issuedID && err != nil:
 			t.Fatalf("the issued id does not open any more: %v", err)
 		}
-		if _, err := settings.OpenClient(RestoreClientID(raw)); err == nil && raw != issuedID {
+		if _, err := rules.Open(oauth.RestoreClientID(raw)); err == nil && raw != issuedID {
 			t.Fatalf("opened %q without parsing it", raw)
 		}
 	})

@@ -1,58 +1,13 @@
-package oauth
+package client
 
 import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-// AuthMethod is how a client authenticates at the token and revocation endpoints. It is fixed when
-// a person approves or, for a client that may choose, when the client redeems its code.
-type AuthMethod string
-
-// The methods of RFC 7591 §2 that need no shared secret, and that of clients that registered
-// themselves, which is "none" for them.
-const (
-	PublicClient   AuthMethod = "none"             // the client_id alone, with PKCE
-	PrivateKeyJWT  AuthMethod = "private_key_jwt"  // an assertion signed with a key that the client publishes
-	SealedClientID AuthMethod = "sealed_client_id" // a client_id that this server has sealed, with PKCE
-
-	// The methods of a client that registered itself with a secret. It may send the secret in
-	// either way.
-	ClientSecretBasic AuthMethod = "client_secret_basic"
-	ClientSecretPost  AuthMethod = "client_secret_post"
-
-	// NoneOrPrivateKeyJWT is the method of a client that publishes keys and also lists "none",
-	// until it redeems its code.
-	NoneOrPrivateKeyJWT AuthMethod = "none_or_private_key_jwt"
-)
-
-// Allows reports whether the client may authenticate with an assertion, or without one.
-func (m AuthMethod) Allows(assertion bool) bool {
-	return m == NoneOrPrivateKeyJWT || assertion == (m == PrivateKeyJWT)
-}
-
-// HasSecret reports whether the client has a secret of this server.
-func (m AuthMethod) HasSecret() bool { return m == ClientSecretBasic || m == ClientSecretPost }
-
-func (m AuthMethod) selfRegistered() bool { return m == SealedClientID || m.HasSecret() }
-
-// chosen returns the method of a client that has redeemed its code with an assertion or without
-// one.
-func (m AuthMethod) chosen(assertion bool) AuthMethod {
-	switch {
-	case m != NoneOrPrivateKeyJWT:
-		return m
-	case assertion:
-		return PrivateKeyJWT
-	}
-	return PublicClient
-}
-
-// TokenPath is the path of the token endpoint below the issuer. Together they may be the audience
-// of an assertion.
-const TokenPath = "/oauth/token"
 
 // AssertionAlgorithms returns the signature algorithms of assertions, by their names of RFC 7518
 // and RFC 8037. "none" and shared secrets are never accepted.
@@ -62,12 +17,12 @@ func AssertionAlgorithms() []string { return []string{"ES256", "RS256", "PS256",
 type Credentials struct {
 	Client    string // the client_id; may be empty beside an assertion, which names the client too (RFC 7521 §4.2)
 	Assertion string // a signed JWT; empty for a public client
-	Secret    ClientSecret
+	Secret    oauth.ClientSecret
 }
 
-// ClientAssertion holds the claims of a JWT with a valid signature (RFC 7523 §3). A time without a
+// Assertion holds the claims of a JWT with a valid signature (RFC 7523 §3). A time without a
 // claim is zero.
-type ClientAssertion struct {
+type Assertion struct {
 	Issuer    string
 	Subject   string
 	Audience  []string
@@ -83,12 +38,12 @@ const (
 	maxAssertionIDLength = 256
 )
 
-// Check refuses with InvalidClient unless the assertion is about the client, for this server alone,
-// and valid now (RFC 7523 §3).
-func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now time.Time) error {
-	algorithms, names := AssertionAlgorithms(), []string{settings.Issuer, settings.Issuer + TokenPath}
-	if declared := client.authentication.algorithm; declared != "" {
-		algorithms = []string{declared}
+// CheckAssertion refuses with InvalidClient unless the assertion is about the client, for this
+// server alone, and valid now (RFC 7523 §3).
+func (r *Rules) CheckAssertion(a Assertion, client *Metadata, now time.Time) error {
+	algorithms, names := AssertionAlgorithms(), []string{r.config.Issuer, r.config.Issuer + oauth.TokenPath}
+	if client.algorithm != "" {
+		algorithms = []string{client.algorithm}
 	}
 	isOurs := func(name string) bool { return slices.Contains(names, name) }
 	others := slices.DeleteFunc(slices.Clone(a.Audience), isOurs)
@@ -96,16 +51,15 @@ func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now t
 	switch {
 	case !slices.Contains(algorithms, a.Algorithm):
 		return refuseAssertion("has alg %.100q, the client signs with %q", a.Algorithm, algorithms)
-	case a.Issuer != client.id.raw, a.Subject != client.id.raw:
-		return refuseAssertion("has iss %.100q and sub %.100q, the client_id is %.100q", a.Issuer, a.Subject,
-			client.id.raw)
+	case a.Issuer != client.ID.String(), a.Subject != client.ID.String():
+		return refuseAssertion("has iss %.100q and sub %.100q, the client_id is %.100q", a.Issuer, a.Subject, client.ID)
 	case len(a.Audience) == 0:
 		return refuseAssertion("has no aud, this server is %q", names)
 	case len(others) > 0:
 		return refuseAssertion("has aud %.100q, this server is %q", others[0], names)
 	case a.ExpiresAt.IsZero():
 		return refuseAssertion("has no exp")
-	case expired(a.ForgetAfter(), now), a.ExpiresAt.After(last):
+	case !now.Before(a.ForgetAfter()), a.ExpiresAt.After(last):
 		return refuseAssertion("has exp %d, it must be after %d and at most %d", a.ExpiresAt.Unix(), first.Unix(),
 			last.Unix())
 	case a.NotBefore.After(now.Add(assertionSkew)):
@@ -117,63 +71,42 @@ func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now t
 }
 
 // Digest returns the digest under which the store records that the assertion was used.
-func (a ClientAssertion) Digest() Digest {
+func (a Assertion) Digest() oauth.Digest {
 	return sha256.Sum256([]byte("pasteport/v1/jti\x00" + a.Subject + "\x00" + a.ID))
 }
 
 // ForgetAfter returns when the assertion expires, including the tolerance for clock skew.
-func (a ClientAssertion) ForgetAfter() time.Time { return a.ExpiresAt.Add(assertionSkew) }
+func (a Assertion) ForgetAfter() time.Time { return a.ExpiresAt.Add(assertionSkew) }
 
 func refuseAssertion(why string, values ...any) error {
-	return RefuseClient(fmt.Errorf("the assertion "+why, values...))
+	return oauth.RefuseClient(fmt.Errorf("the assertion "+why, values...))
 }
 
-// RefuseClient returns the same refusal for every failed client authentication.
-func RefuseClient(causes ...error) error {
-	return Refuse(InvalidClient, "D33", "The client does not prove who it is", causes...)
-}
-
-// clientAuthentication is the client authentication that a metadata document declares.
-type clientAuthentication struct {
-	method    AuthMethod
-	algorithm string   // the only one that the client signs with; "" is any of AssertionAlgorithms
-	keys      KeySet   // in the document
-	keysAt    ClientID // the jwks_uri; it is fetched like a document, under the same rules
-}
-
-func (d clientDocument) authentication(rules ClientMetadataRules) (clientAuthentication, error) {
-	method, err := d.authMethod()
-	if err != nil || method == PublicClient {
-		return clientAuthentication{method: method}, err
+// readAuthentication sets how the client authenticates, and with which keys.
+func (m *Metadata) readAuthentication(d members, r *Rules) (err error) {
+	if m.AuthMethod, err = d.authMethod(); err != nil || m.AuthMethod == oauth.PublicClient {
+		return err
 	}
-	signing, err := d.signing(rules)
-	if err != nil && method == NoneOrPrivateKeyJWT {
-		return clientAuthentication{method: PublicClient}, nil
-	}
-	signing.method = method
-	return signing, err
-}
-
-// signing returns the algorithm and the keys of a client that signs.
-func (d clientDocument) signing(rules ClientMetadataRules) (proof clientAuthentication, err error) {
-	proof.algorithm, _ = d["token_endpoint_auth_signing_alg"].(string)
+	m.algorithm, _ = d["token_endpoint_auth_signing_alg"].(string)
 	if address, elsewhere := d["jwks_uri"].(string); elsewhere {
-		if proof.keysAt, err = ParseClientID(address, rules.KeySets); err != nil {
-			return clientAuthentication{},
-				invalidDocument("C20", "the document's jwks_uri is not a URL that can be fetched")
+		if m.KeysAt, err = r.ParseURL(address); err != nil {
+			err = invalidDocument("C20", "the document's jwks_uri is not a URL that can be fetched")
 		}
-		return proof, nil
+	} else {
+		inline, _ := d["jwks"].(map[string]any)
+		m.Keys, err = NewKeySet(inline)
 	}
-	inline, _ := d["jwks"].(map[string]any)
-	proof.keys, err = NewKeySet(inline)
-	return proof, err
+	if err != nil && m.AuthMethod == oauth.NoneOrPrivateKeyJWT {
+		m.AuthMethod, err = oauth.PublicClient, nil
+	}
+	return err
 }
 
 var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
 
 // authMethod returns the method that this server offers of those that the client declares and
 // lists.
-func (d clientDocument) authMethod() (AuthMethod, error) {
+func (d members) authMethod() (oauth.AuthMethod, error) {
 	declared, hasDeclared := d["token_endpoint_auth_method"]
 	method, isText := declared.(string)
 	supported, hasList, ok := d.list("token_endpoint_auth_methods_supported")
@@ -186,23 +119,24 @@ func (d clientDocument) authMethod() (AuthMethod, error) {
 	case hasDeclared && hasList && !slices.Contains(supported, method):
 		return "", invalidDocument("C30", "the document's authentication method is not in its own list")
 	case !hasDeclared && !hasList:
-		return PublicClient, nil
+		return oauth.PublicClient, nil
 	}
-	named := func(method AuthMethod) bool {
+	named := func(method oauth.AuthMethod) bool {
 		return declared == string(method) || slices.Contains(supported, string(method))
 	}
 	algorithm, declaresAlgorithm := d["token_endpoint_auth_signing_alg"]
 	name, _ := algorithm.(string)
-	signs := named(PrivateKeyJWT) && (!declaresAlgorithm || slices.Contains(AssertionAlgorithms(), name))
+	signs := named(oauth.PrivateKeyJWT) && (!declaresAlgorithm || slices.Contains(AssertionAlgorithms(), name))
 	switch {
-	case signs && named(PublicClient):
-		return NoneOrPrivateKeyJWT, nil
+	case signs && named(oauth.PublicClient):
+		return oauth.NoneOrPrivateKeyJWT, nil
 	case signs:
-		return PrivateKeyJWT, nil
-	case named(PublicClient):
-		return PublicClient, nil
+		return oauth.PrivateKeyJWT, nil
+	case named(oauth.PublicClient):
+		return oauth.PublicClient, nil
 	}
-	return "", Refuse(UnsupportedClient, "C30", "the client authenticates in a way that this server does not offer")
+	return "", oauth.Refuse(oauth.UnsupportedClient, "C30",
+		"the client authenticates in a way that this server does not offer")
 }
 
 // Key is a client's public key: a decoded JSON Web Key (RFC 7517).
@@ -214,7 +148,7 @@ type KeySet struct{ keys []Key }
 var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 
 // NewKeySet reads a decoded JWK set. It refuses a set with anything but public keys with
-// InvalidClientDocument.
+// oauth.InvalidClientDocument.
 func NewKeySet(members map[string]any) (KeySet, error) {
 	entries, ok := members["keys"].([]any)
 	if !ok {

@@ -1,0 +1,10 @@
+package client
+
+var (
+	ForbiddenSchemes = forbiddenSchemes
+	KnownAppSchemes  = knownAppSchemes
+	ParseRedirectURI = parseRedirectURI
+	Matches          = matches
+)
+
+const MaxRedirectURILength = maxRedirectURILength
