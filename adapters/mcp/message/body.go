@@ -2,8 +2,8 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -107,6 +107,18 @@ func checkShape(text []byte) error {
 	return nil
 }
 
+// NamesIn returns what the params of a method name, without empty names.
+func NamesIn(method string, params jsontext.Value) (n Names, err error) {
+	m := Message{Method: method}
+	if m.Params, err = decodeOptional(params); err == nil {
+		err = n.add(m)
+	}
+	for _, names := range []*[]string{&n.Tools, &n.Prompts, &n.Resources} {
+		*names = slices.DeleteFunc(*names, func(name string) bool { return name == "" })
+	}
+	return n, err
+}
+
 // add adds the names of a message. It goes by the beginning of the method, so that it also finds
 // those of methods that a later revision adds.
 func (n *Names) add(m Message) (err error) {
@@ -122,9 +134,19 @@ func (n *Names) add(m Message) (err error) {
 	case "resources":
 		err = addString(&n.Resources, m.Params, "uri")
 	case "completion":
-		err = n.addReference(m.Params.Get("ref"))
+		var ref Members // may name both, whatever its type says
+		if ref, err = decodeOptional(m.Params.Get("ref"), ofRef...); err == nil {
+			err = cmp.Or(addString(&n.Prompts, ref, "name"), addString(&n.Resources, ref, "uri"))
+		}
 	case "subscriptions":
-		err = n.addSubscriptions(m.Params.Get("notifications"))
+		var listen Members
+		var uris []string
+		listen, err = decodeOptional(m.Params.Get("notifications"), ofListen...)
+		if list := listen.Get("resourceSubscriptions"); IsPresent(list) && json.Unmarshal(list, &uris) != nil {
+			text := "resourceSubscriptions is not a list of strings"
+			err = &messageError{code: sdk.CodeInvalidRequest, text: text}
+		}
+		n.Resources = append(n.Resources, uris...)
 	}
 	if err == nil && len(n.Tools)+len(n.Prompts)+len(n.Resources) > maxNames {
 		err = tooMany("the message names more than %d tools, prompts and resources", maxNames)
@@ -140,46 +162,19 @@ func addString(names *[]string, members Members, member string) error {
 	}
 	name, ok := DecodeString(value)
 	if !ok {
-		return invalid("%s is not a string that all parsers read alike", member)
+		text := member + " is not a string that all parsers read alike"
+		return &messageError{code: sdk.CodeInvalidRequest, text: text}
 	}
 	*names = append(*names, name)
 	return nil
 }
 
-// addReference adds the prompt and the resource of a reference. Its type may state another kind.
-func (n *Names) addReference(ref jsontext.Value) error {
-	if !IsPresent(ref) {
-		return nil
+// decodeOptional returns the members of an object, nil for none and for null.
+func decodeOptional(text jsontext.Value, known ...string) (Members, error) {
+	if !IsPresent(text) {
+		return nil, nil
 	}
-	members, err := DecodeObject(ref, ofRef...)
-	if err != nil {
-		return err
-	}
-	if err := addString(&n.Prompts, members, "name"); err != nil {
-		return err
-	}
-	return addString(&n.Resources, members, "uri")
-}
-
-func (n *Names) addSubscriptions(notifications jsontext.Value) error {
-	if !IsPresent(notifications) {
-		return nil
-	}
-	members, err := DecodeObject(notifications, ofListen...)
-	if err != nil {
-		return err
-	}
-	var uris []string
-	list := members.Get("resourceSubscriptions")
-	if IsPresent(list) && json.Unmarshal(list, &uris) != nil {
-		return invalid("%s is not a list of strings", "resourceSubscriptions")
-	}
-	n.Resources = append(n.Resources, uris...)
-	return nil
-}
-
-func invalid(format, of string) error {
-	return &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf(format, of)}
+	return DecodeObject(text, known...)
 }
 
 // IsPresent reports whether a member has a value other than null.
@@ -241,14 +236,11 @@ func (b Body) Encode() []byte {
 	case !b.IsBatch:
 		return b.Messages[0].Encode()
 	}
-	text := []byte{'['}
-	for i, m := range b.Messages {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = m.appendTo(text)
+	var texts [][]byte
+	for _, m := range b.Messages {
+		texts = append(texts, m.Encode())
 	}
-	return append(text, ']')
+	return slices.Concat([]byte("["), bytes.Join(texts, []byte(",")), []byte("]"))
 }
 
 // SetOn makes the body that of a request.

@@ -197,7 +197,16 @@ func (s *Sequence) Next(id ID) int64 {
 // means the newest call that isGone reports as one whose client has gone, or none: a wrong answer
 // costs more than a call that runs to its end.
 func (s *Sequence) Cancelled(id ID, isGone func(number int64) bool) (number int64, text string) {
-	calls := s.withID(id)
+	var calls []recentCall
+	wanted := maphash.String(idSeed, id.Key)
+	s.mu.Lock()
+	for _, call := range s.recent {
+		if call.key == wanted {
+			calls = append(calls, call)
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(calls, func(a, b recentCall) int { return cmp.Compare(a.number, b.number) })
 	if len(calls) == 1 {
 		return calls[0].number, calls[0].text
 	}
@@ -207,18 +216,4 @@ func (s *Sequence) Cancelled(id ID, isGone func(number int64) bool) (number int6
 		}
 	}
 	return 0, ""
-}
-
-// withID returns the recent calls with an id, the newest last.
-func (s *Sequence) withID(id ID) (calls []recentCall) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	wanted := maphash.String(idSeed, id.Key)
-	for _, call := range s.recent {
-		if call.key == wanted {
-			calls = append(calls, call)
-		}
-	}
-	slices.SortFunc(calls, func(a, b recentCall) int { return cmp.Compare(a.number, b.number) })
-	return calls
 }

@@ -38,10 +38,8 @@ func (m Message) IsStateless() bool {
 }
 
 // Encode returns the text of the message.
-func (m Message) Encode() []byte { return m.appendTo(nil) }
-
-func (m Message) appendTo(text []byte) []byte {
-	text = append(text, `{"jsonrpc":"2.0"`...)
+func (m Message) Encode() []byte {
+	text := []byte(`{"jsonrpc":"2.0"`)
 	if !m.ID.IsZero() {
 		text = append(append(text, `,"id":`...), m.ID.Text...)
 	}
@@ -73,14 +71,12 @@ type Member struct {
 // Members are the members of an object. No two have the same name.
 type Members []Member
 
-func (m Members) index(name string) int {
-	return slices.IndexFunc(m, func(one Member) bool { return one.Name == name })
-}
-
 // Get returns the value of a member, nil for none.
 func (m Members) Get(name string) jsontext.Value {
-	if at := m.index(name); at >= 0 {
-		return m[at].Value
+	for _, one := range m {
+		if one.Name == name {
+			return one.Value
+		}
 	}
 	return nil
 }
@@ -88,8 +84,10 @@ func (m Members) Get(name string) jsontext.Value {
 // With returns the members with another value of one of them.
 func (m Members) With(name, value string) Members {
 	changed := slices.Clone(m)
-	if at := changed.index(name); at >= 0 {
-		changed[at].Value = jsontext.Value(value)
+	for i := range changed {
+		if changed[i].Name == name {
+			changed[i].Value = jsontext.Value(value)
+		}
 	}
 	return changed
 }

@@ -80,7 +80,6 @@ type policyError struct {
 	sent *rpc.Error
 }
 
-// Error implements error.
 func (e *policyError) Error() string { return e.sent.Error() }
 
 // Unwrap returns the error that the client gets.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -23,62 +22,16 @@ import (
 // caller.
 const private = "private"
 
-// namesIn returns what the params of a request name.
+// namesIn returns what a request names, also one with a method that the host has added.
 func namesIn(method string, params sdk.Params) (message.Names, error) {
-	switch params := params.(type) {
-	case *sdk.CallToolParamsRaw:
-		return message.Names{Tools: []string{params.Name}}, nil
-	case *sdk.GetPromptParams:
-		return message.Names{Prompts: []string{params.Name}}, nil
-	case *sdk.ReadResourceParams:
-		return message.Names{Resources: []string{params.URI}}, nil
-	case *sdk.SubscribeParams:
-		return message.Names{Resources: []string{params.URI}}, nil
-	case *sdk.UnsubscribeParams:
-		return message.Names{Resources: []string{params.URI}}, nil
-	case *sdk.SubscriptionsListenParams:
-		if params.Notifications != nil {
-			return message.Names{Resources: params.Notifications.ResourceSubscriptions}, nil
-		}
-	case *sdk.CompleteParams:
-		switch ref := params.Ref; {
-		case ref == nil:
-		case ref.URI != "":
-			return message.Names{Resources: []string{ref.URI}}, nil
-		default:
-			return message.Names{Prompts: []string{ref.Name}}, nil
-		}
-	default:
-		return namesInOther(method, params)
+	if call, ok := params.(*sdk.CallToolParamsRaw); ok { // its arguments may be long
+		return message.Names{Tools: []string{call.Name}}, nil
 	}
-	return message.Names{}, nil
-}
-
-// namesInOther returns what a method names that the host has added, and that names a tool, prompt
-// or resource as those of MCP do.
-func namesInOther(method string, params sdk.Params) (names message.Names, err error) {
-	kind, _, _ := strings.Cut(method, "/")
-	if kind != "tools" && kind != "prompts" && kind != "resources" {
-		return names, nil
-	}
-	var sent struct {
-		Name string `json:"name"`
-		URI  string `json:"uri"`
-	}
-	raw, err := json.Marshal(params)
+	text, err := json.Marshal(params)
 	if err != nil {
-		return names, fmt.Errorf("encoding the params of %s: %w", kind, err)
+		return message.Names{}, fmt.Errorf("encoding the params of a method: %w", err)
 	}
-	_ = json.Unmarshal(raw, &sent) // a method of the host may have other members of these names
-	switch {
-	case kind == "tools" && sent.Name != "":
-		names.Tools = []string{sent.Name}
-	case kind == "prompts" && sent.Name != "":
-		names.Prompts = []string{sent.Name}
-	case kind == "resources" && sent.URI != "":
-		names.Resources = []string{sent.URI}
-	}
-	return names, nil
+	return message.NamesIn(method, text)
 }
 
 // receive is the middleware of the SDK's server for all methods. A request without a caller has a

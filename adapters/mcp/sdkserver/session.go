@@ -82,7 +82,6 @@ type clientIDs struct {
 	session string
 }
 
-// Write implements http.ResponseWriter.
 func (c *clientIDs) Write(p []byte) (int, error) {
 	if _, err := c.ResponseWriter.Write(message.Restore(p)); err != nil {
 		return 0, err //nolint:wrapcheck // it is an error of a response, as the SDK expects
@@ -118,14 +117,12 @@ func (s *Server) bindingID(w http.ResponseWriter, owner string) *sessionIDWriter
 	})}
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (s *sessionIDWriter) WriteHeader(status int) {
 	if s.bindID() == nil {
 		s.ResponseWriter.WriteHeader(status)
 	}
 }
 
-// Write implements http.ResponseWriter.
 func (s *sessionIDWriter) Write(p []byte) (int, error) {
 	if err := s.bindID(); err != nil {
 		return 0, err
@@ -147,7 +144,6 @@ type sdkSession struct {
 	calls *message.Sequence
 }
 
-// End implements stream.Session.
 func (s sdkSession) End(error) { _ = s.Close() }
 
 // admitSession counts a session over HTTP until it ends, because the SDK has no limit.
