@@ -65,10 +65,8 @@ func (l *lateAnswer) open() {
 // passes reports whether the response goes to the client as it is.
 func (l *lateAnswer) passes() bool { return !l.isOpen || message.IsEventStream(l.header) }
 
-// Header implements http.ResponseWriter.
 func (l *lateAnswer) Header() http.Header { return l.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (l *lateAnswer) WriteHeader(status int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +80,6 @@ func (l *lateAnswer) WriteHeader(status int) {
 	l.Writer.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
 func (l *lateAnswer) Write(p []byte) (int, error) {
 	if !l.isBegun {
 		l.WriteHeader(http.StatusOK)

@@ -77,7 +77,8 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 		lists.IsFirstPage = request.Method == "tools/list" && !message.IsPresent(request.Params.Get("cursor"))
 		lists.Record = func(list oauth.ToolList) (oauth.ToolPins, error) { return record(ctx, caller.Grant, list) }
 	}
-	out := filter.NewWriter(w, filter.Options{
+	out := &filter.Writer{
+		To:      w,
 		Lists:   lists,
 		Reserve: memory.Extend,
 		Release: memory.Release,
@@ -93,7 +94,7 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 			}
 			return message.ErrorFor(id, message.CodeUnavailable, unfiltered).Encode()
 		},
-	})
+	}
 	if err := deliver(out); err != nil {
 		out.Drop()
 		return err

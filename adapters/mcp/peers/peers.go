@@ -1,9 +1,7 @@
-// Package peers passes a request to the replica of the service that has its session.
-//
-// The id of a session contains the sealed address of its replica. A replica that has authorized a
-// request in a session of another sends it there with Forward, with a pass in a header: a sealed
-// description of the caller and the request. The other one reads it with Open and answers without
-// checking the caller again.
+// Package peers passes a request to the replica of the service that has its session, whose sealed
+// address is in the id of the session. Forward adds a pass in a header: a sealed description of the
+// caller and the request. The other replica reads it with Open, and answers without checking the
+// caller again.
 package peers
 
 import (
@@ -145,7 +143,6 @@ type Pass struct {
 	Answer         string // only a replica with the server secret can return it
 }
 
-// seal completes a pass for a replica.
 func (p *Peers) seal(pass *Pass, r *http.Request, body []byte, to string) (string, error) {
 	pass.Client = pass.Caller.Client.String()
 	pass.Scopes = pass.Caller.Scopes.Values()
@@ -226,28 +223,25 @@ func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, pas
 			}
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.fail(w, r, to, err) },
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() != nil {
+				return
+			}
+			known, _ := p.outages.Load(to)
+			was, _ := known.(outage)
+			now := p.Now()
+			if now.Sub(was.last) > outagePause {
+				was.began = now
+			}
+			p.outages.Store(to, outage{was.began, now})
+			if errors.Is(err, syscall.ECONNREFUSED) || now.Sub(was.began) >= goneAfter {
+				stream.RefuseSession(w, r, "R4", "the replica of the session has gone")
+				return
+			}
+			p.unavailable(w, r, to, err)
+		},
 	}
 	proxy.ServeHTTP(w, r)
-}
-
-// fail answers a request that another replica has not answered.
-func (p *Peers) fail(w http.ResponseWriter, r *http.Request, to string, err error) {
-	if r.Context().Err() != nil {
-		return
-	}
-	known, _ := p.outages.Load(to)
-	was, _ := known.(outage)
-	now := p.Now()
-	if now.Sub(was.last) > outagePause {
-		was.began = now
-	}
-	p.outages.Store(to, outage{was.began, now})
-	if errors.Is(err, syscall.ECONNREFUSED) || now.Sub(was.began) >= goneAfter {
-		stream.RefuseSession(w, r, "R4", "the replica of the session has gone")
-		return
-	}
-	p.unavailable(w, r, to, err)
 }
 
 func (p *Peers) unavailable(w http.ResponseWriter, r *http.Request, to string, err error) {

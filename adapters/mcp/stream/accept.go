@@ -71,7 +71,6 @@ type jsonAnswer struct {
 	failed   error
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (a *jsonAnswer) WriteHeader(status int) {
 	a.status, a.isStream = status, message.IsEventStream(a.Header())
 	if !a.isStream {
@@ -79,7 +78,6 @@ func (a *jsonAnswer) WriteHeader(status int) {
 	}
 }
 
-// Write implements http.ResponseWriter.
 func (a *jsonAnswer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)

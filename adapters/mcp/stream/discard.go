@@ -9,13 +9,10 @@ type discarded struct{ header http.Header }
 // copy of the headers of w, because one of them has the id of the request.
 func Discard(w http.ResponseWriter) http.ResponseWriter { return discarded{w.Header().Clone()} }
 
-// Header implements http.ResponseWriter.
 func (d discarded) Header() http.Header { return d.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (discarded) WriteHeader(int) {}
 
-// Write implements http.ResponseWriter.
 func (discarded) Write(p []byte) (int, error) { return len(p), nil }
 
 // FlushError is called by http.ResponseController.

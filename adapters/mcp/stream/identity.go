@@ -50,9 +50,6 @@ func SenderOf(info *auth.TokenInfo) *Sender {
 	return sender
 }
 
-// digest returns the digest of the token, by which a store names a revoked token.
-func (i *Identity) digest() oauth.Digest { return oauth.DigestOf(i.Token) }
-
 type identityKey struct{}
 
 // IdentityOf returns the identity of a context. It is never nil behind the guard.
@@ -74,7 +71,6 @@ func newContext(client context.Context) *responseContext {
 	return &responseContext{Context: ctx, client: client, end: end}
 }
 
-// Value implements context.Context.
 func (c *responseContext) Value(key any) any {
 	if key == (identityKey{}) && c.identity != nil {
 		return c.identity

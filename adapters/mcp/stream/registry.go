@@ -121,7 +121,7 @@ func (r *Registry) End(ended oauth.Ended) {
 	}
 	for w := range r.responses {
 		if has(ended.Grants, w.ctx.identity.Caller.Grant) ||
-			len(tokens) > 0 && (w.long || w.IsRelayed()) && tokens[w.ctx.identity.digest()] {
+			len(tokens) > 0 && (w.long || w.IsRelayed()) && tokens[oauth.DigestOf(w.ctx.identity.Token)] {
 			w.End(ErrEnded)
 		}
 	}

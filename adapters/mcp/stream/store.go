@@ -100,7 +100,12 @@ func (s *Store) Append(_ context.Context, session, of string, text []byte) error
 	defer s.mu.Unlock()
 	to := s.streams[key]
 	for to != nil && s.bytes+e.size() > s.limit {
-		s.dropOldest()
+		oldest := s.order[0]
+		s.order[0], s.order = nil, s.order[1:]
+		s.bytes -= oldest.events[0].size()
+		oldest.events[0] = event{} // frees its text
+		oldest.events, oldest.first = oldest.events[1:], oldest.first+1
+		s.forget(oldest)
 		to = s.streams[key]
 	}
 	if to == nil {
@@ -115,15 +120,6 @@ func (s *Store) Append(_ context.Context, session, of string, text []byte) error
 		return sdk.ErrEventsPurged
 	}
 	return nil
-}
-
-func (s *Store) dropOldest() {
-	of := s.order[0]
-	s.order[0], s.order = nil, s.order[1:]
-	s.bytes -= of.events[0].size()
-	of.events[0] = event{} // frees its text
-	of.events, of.first = of.events[1:], of.first+1
-	s.forget(of)
 }
 
 // answered marks a stream that gets no further events.

@@ -21,13 +21,11 @@ func (t *tracedWriter) record(status int) {
 	t.recorder.Answer(status)
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (t *tracedWriter) WriteHeader(status int) {
 	t.record(status)
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
 func (t *tracedWriter) Write(p []byte) (int, error) {
 	t.record(http.StatusOK)
 	return t.ResponseWriter.Write(p)

@@ -103,7 +103,8 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 // error, the message is "refused".
 func responding(header http.Header, parts ...string) (*httptest.ResponseRecorder, *int) {
 	recorder, released := httptest.NewRecorder(), new(int)
-	w := NewWriter(recorder, Options{
+	w := &Writer{
+		To:      recorder,
 		Lists:   hiding,
 		Release: func() { *released++ },
 		Reserve: func(length int64) error {
@@ -117,7 +118,7 @@ func responding(header http.Header, parts ...string) (*httptest.ResponseRecorder
 			_, _ = w.Write([]byte("refused"))
 		},
 		Failure: func(error) []byte { return []byte("refused") },
-	})
+	}
 	for name, values := range header {
 		w.Header()[name] = values
 	}
@@ -211,7 +212,7 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 
 	It("sends each event when it is complete", func() {
 		recorder := httptest.NewRecorder()
-		w := NewWriter(recorder, Options{Lists: hiding, Release: func() {}})
+		w := &Writer{To: recorder, Lists: hiding, Release: func() {}}
 		w.Header().Set("Content-Type", eventType)
 		_, _ = w.Write([]byte("data: " + ping + "\n\ndata: {"))
 		Expect(w.FlushError()).To(Succeed())

@@ -14,34 +14,25 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
-// Options configure a Writer.
-type Options struct {
+// Writer filters one response. Finish must be called after the response is complete, or Drop if it
+// never is.
+type Writer struct {
+	To      http.ResponseWriter
 	Lists   Lists
 	Reserve func(length int64) error // reserves memory for a message; Release releases it
 	Release func()
 	Refuse  func(w http.ResponseWriter, reason error) // writes the response instead of one that cannot be read
 	// Returns the message instead of an event that cannot be read; nil drops the event.
 	Failure func(reason error) []byte
-}
 
-// Writer filters one response. Finish must be called after the response is
-// complete, or Drop if it never is.
-type Writer struct {
-	to      http.ResponseWriter
-	options Options
 	whole   message.Buffer  // of a response that is not a stream
 	status  int             // 0 before WriteHeader
 	events  *message.Events // nil for a response that is not a stream
 	refused error
 }
 
-// NewWriter returns a Writer that sends the filtered response to w.
-func NewWriter(w http.ResponseWriter, o Options) *Writer {
-	return &Writer{to: w, options: o, whole: message.Buffer{Reserve: o.Reserve}}
-}
-
 // Header implements http.ResponseWriter.
-func (w *Writer) Header() http.Header { return w.to.Header() }
+func (w *Writer) Header() http.Header { return w.To.Header() }
 
 // WriteHeader sends the header of a stream at once, and that of any other response with its body.
 func (w *Writer) WriteHeader(status int) {
@@ -57,8 +48,8 @@ func (w *Writer) WriteHeader(status int) {
 	}
 	if message.IsEventStream(header) {
 		removeDigests(header)
-		w.events = &message.Events{Reserve: w.options.Reserve, Emit: w.emit}
-		w.to.WriteHeader(status)
+		w.events = &message.Events{Reserve: w.Reserve, Emit: w.emit}
+		w.To.WriteHeader(status)
 	}
 }
 
@@ -76,6 +67,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if w.events == nil {
+		w.whole.Reserve = w.Reserve
 		w.whole.Keep(p)
 		return len(p), nil
 	}
@@ -90,29 +82,29 @@ func (w *Writer) FlushError() error {
 	if w.events == nil {
 		return nil
 	}
-	return http.NewResponseController(w.to).Flush()
+	return http.NewResponseController(w.To).Flush()
 }
 
 // emit sends a filtered event.
 func (w *Writer) emit(raw []byte, failed error) error {
-	defer w.options.Release()
+	defer w.Release()
 	payload, _ := message.ParseEvent(raw)
 	if failed == nil && isJSON(payload) {
 		var filtered []byte
-		filtered, failed = w.options.Lists.Filter(bytes.TrimPrefix(payload, message.ByteOrderMark))
+		filtered, failed = w.Lists.Filter(bytes.TrimPrefix(payload, message.ByteOrderMark))
 		if failed == nil && filtered == nil {
 			return nil
 		}
 		raw = message.WithEventData(raw, filtered)
 	}
 	if failed != nil {
-		failure := w.options.Failure(failed)
+		failure := w.Failure(failed)
 		if failure == nil {
 			return nil
 		}
 		raw = message.Event("message", "", failure)
 	}
-	_, err := w.to.Write(raw)
+	_, err := w.To.Write(raw)
 	return err
 }
 
@@ -124,7 +116,7 @@ func isJSON(text []byte) bool {
 
 // Finish sends what Write has kept.
 func (w *Writer) Finish() {
-	defer w.options.Release()
+	defer w.Release()
 	if w.status == 0 {
 		return
 	}
@@ -139,21 +131,21 @@ func (w *Writer) Finish() {
 	switch {
 	case reason != nil || len(body) == 0:
 	case isJSON(body) || strings.HasPrefix(contentType, "application/json"):
-		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, message.ByteOrderMark))
+		filtered, reason = w.Lists.Filter(bytes.TrimPrefix(body, message.ByteOrderMark))
 	case strings.Contains(contentType, message.EventStream): // some clients look for it anywhere
 		reason = errors.New("the MCP server's answer has a content type that not all clients read alike")
 	}
 	if reason != nil {
 		w.Drop()
-		w.options.Refuse(w.to, reason)
+		w.Refuse(w.To, reason)
 		return
 	}
 	removeDigests(w.Header())
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Length", strconv.Itoa(len(filtered)))
-	w.to.WriteHeader(w.status)
+	w.To.WriteHeader(w.status)
 	if len(filtered) > 0 {
-		_, _ = w.to.Write(filtered) // the client has gone
+		_, _ = w.To.Write(filtered) // the client has gone
 	}
 }
 

@@ -130,9 +130,6 @@ func (s *session) run(r *http.Request, program process.Program) error {
 		return err
 	}
 	s.child = child
-	u.mu.Lock()
-	u.sessions[s.id] = s
-	u.mu.Unlock()
 	u.config.Logger.Info("started the program of a session", "session", s.label(), "grant", s.grant, "rule", "U22")
 	go s.pump() //nolint:gosec // it outlives the request
 	return nil
@@ -198,9 +195,6 @@ func (s *session) pump() {
 	}
 	s.end(errors.New("the program has ended: exit status 0"))
 	_ = s.child.Close()
-	u.mu.Lock()
-	delete(u.sessions, s.id)
-	u.mu.Unlock()
 	_ = u.events.SessionClosed(context.Background(), s.id) // never fails
 }
 

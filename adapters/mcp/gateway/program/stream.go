@@ -70,7 +70,7 @@ func (s *session) write(o *eventStream, event []byte) {
 	if o.to == nil {
 		return
 	}
-	_, err := o.to.Write(event)
+	_, err := o.to.Write(event) //nolint:gosec // no browser takes an event stream for a page
 	if err == nil {
 		err = http.NewResponseController(o.to).Flush()
 	}

@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,9 +44,6 @@ type Upstream struct {
 	registry    *stream.Registry
 	events      *stream.Store
 	failure     atomic.Pointer[error] // of the last start
-
-	mu       sync.Mutex
-	sessions map[string]*session
 }
 
 // New returns an upstream; mayStart counts the starts of each person. The config must be checked.
@@ -60,7 +56,6 @@ func New(a gateway.Address, c gateway.Config, o gateway.Options, mayStart func(p
 		options:     o,
 		environment: c.Environment(a),
 		mayStart:    mayStart,
-		sessions:    map[string]*session{},
 	}
 }
 
@@ -137,9 +132,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	case err != nil:
 		return err
 	case id != "":
-		u.mu.Lock()
-		s := u.sessions[id]
-		u.mu.Unlock()
+		s, _ := u.registry.Session(id).(*session)
 		// Its process is only for grants with the host token in its environment, because it ends
 		// with its last grant.
 		if s == nil || s.hasEnded() || s.host != hostOf(r, host) || !u.registry.UseSession(id, sender.Grant) {

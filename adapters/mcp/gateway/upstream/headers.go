@@ -21,24 +21,18 @@ const (
 // have all headers in which frameworks look for a user.
 var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
 
-// forwards returns a function that reports whether a request header is forwarded.
-func forwards(more []string) func(header string) bool {
-	list := slices.Clone(forwardedHeaders)
-	for _, name := range more {
-		list = append(list, http.CanonicalHeaderKey(name))
-	}
-	return func(header string) bool {
-		if strings.Contains(header, "_") { // CGI, WSGI and PHP read it as a hyphen
-			return false
-		}
-		return strings.HasPrefix(header, "Mcp-") && header != message.SessionHeader || slices.Contains(list, header)
-	}
+// forwards reports whether a request header is forwarded. CGI, WSGI and PHP read an underscore as a
+// hyphen.
+func (u *Upstream) forwards(header string) bool {
+	isHeader := func(name string) bool { return strings.EqualFold(name, header) }
+	return !strings.Contains(header, "_") && (strings.HasPrefix(header, "Mcp-") && header != message.SessionHeader ||
+		slices.Contains(forwardedHeaders, header) || slices.ContainsFunc(u.config.Headers, isHeader))
 }
 
 func (u *Upstream) requestHeader(from http.Header, session string, hasBody bool) http.Header {
 	header := http.Header{"Accept-Encoding": {"identity"}, "User-Agent": nil}
 	for name, values := range from {
-		if u.passes(name) && !httpguts.HeaderValuesContainsToken(from["Connection"], name) {
+		if u.forwards(name) && !httpguts.HeaderValuesContainsToken(from["Connection"], name) {
 			header[name] = values
 		}
 	}

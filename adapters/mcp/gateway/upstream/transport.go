@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,72 +35,49 @@ var (
 	errCut     = errors.New("it cut off its response")
 )
 
-// transport sends requests, unless the upstream is down, and limits the wait for a response.
-type transport struct {
-	next   http.RoundTripper
-	config gateway.Config
-	pause  time.Duration // see pause; shorter in tests
-	failed chan struct{} // receives after a failed call
-
-	mu       sync.Mutex
-	failures int // in a row
-	paused   time.Time
-}
-
 // errDown is the state of an upstream that gets no requests.
 var errDown = fmt.Errorf("it has failed %d times in a row, and gets no requests for %s", failuresInARow, pause)
 
-// health returns an error while the upstream gets no requests.
-func (t *transport) health() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.failures >= failuresInARow && time.Since(t.paused) < t.pause {
+// Health returns an error while the upstream gets no requests, because it has failed repeatedly.
+func (u *Upstream) Health() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.failures >= failuresInARow && time.Since(u.paused) < u.pause {
 		return errDown
 	}
 	return nil
 }
 
 // count counts the result of a request.
-func (t *transport) count(failed bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (u *Upstream) count(failed bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if !failed {
-		t.failures = 0
+		u.failures = 0
 		return
 	}
-	t.failures, t.paused = t.failures+1, time.Now()
+	u.failures, u.paused = u.failures+1, time.Now()
 }
 
 // askCheck asks for a check after a failed call. It does not wait for one.
-func (t *transport) askCheck() {
+func (u *Upstream) askCheck() {
 	select {
-	case t.failed <- struct{}{}:
+	case u.failed <- struct{}{}:
 	default:
 	}
 }
 
-func newTransport(c gateway.Config) *transport {
-	next := c.Reach.Transport(idlePerUpstream, idleLimit)
-	next.DisableCompression = true
-	return &transport{
-		next:   next,
-		config: c,
-		pause:  pause,
-		failed: make(chan struct{}, 1),
-	}
-}
-
-// RoundTrip implements http.RoundTripper. Its errors are *gateway.Failure, or the error of the
-// request's context.
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.health(); err != nil {
+// send sends a request, unless the upstream is down, and limits the wait for the response. Its
+// errors are *gateway.Failure, or the error of the request's context.
+func (u *Upstream) send(r *http.Request) (*http.Response, error) {
+	if err := u.Health(); err != nil {
 		failure := failed(http.StatusServiceUnavailable, "is down; retry in a few seconds", err)
 		failure.Rule = "U10"
 		return nil, failure
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	if r.Method != http.MethodGet { // the first event of a stream may take longer
-		timer := time.AfterFunc(t.config.Patience, func() { cancel(errTimeout) })
+		timer := time.AfterFunc(u.config.Patience, func() { cancel(errTimeout) })
 		defer timer.Stop()
 	}
 	var reused atomic.Bool
@@ -109,29 +85,29 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		GotConn: func(c httptrace.GotConnInfo) { reused.Store(c.Reused) },
 	})
 	began := time.Now()
-	answer, err := t.next.RoundTrip(r.WithContext(traced))
-	if t.config.Observe != nil {
+	answer, err := u.next.RoundTrip(r.WithContext(traced))
+	if u.config.Observe != nil {
 		seen := gateway.Request{Method: r.Method, Took: time.Since(began)}
 		if err == nil {
 			seen.Status = answer.StatusCode
 		}
-		t.config.Observe(seen)
+		u.config.Observe(seen)
 	}
 	if err != nil {
 		closedIdle := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken) // not an outage
 		err = failureOf(err, ctx)
 		cancel(nil)
 		if r.Context().Err() == nil { // else the client has given up
-			t.askCheck()
+			u.askCheck()
 			if !closedIdle {
-				t.count(true)
+				u.count(true)
 			}
 		}
 		return nil, err
 	}
 	isDown := slices.Contains(gatewayErrors, answer.StatusCode)
-	if t.count(isDown); isDown {
-		t.askCheck()
+	if u.count(isDown); isDown {
+		u.askCheck()
 	}
 	decode(answer)
 	answer.Body = &responseBody{answer.Body, cancel}
@@ -223,7 +199,6 @@ type responseBody struct {
 	cancel context.CancelCauseFunc
 }
 
-// Read implements io.Reader.
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -232,7 +207,6 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (b *responseBody) Close() error {
 	defer b.cancel(nil)
 	return b.ReadCloser.Close()
@@ -259,7 +233,6 @@ type gunzip struct {
 	plain *gzip.Reader
 }
 
-// Read implements io.Reader.
 func (g *gunzip) Read(p []byte) (n int, err error) {
 	if g.plain == nil {
 		if g.plain, err = gzip.NewReader(g.ReadCloser); err != nil {

@@ -20,7 +20,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
@@ -35,20 +37,22 @@ type Upstream struct {
 	options      gateway.Options
 	url          *url.URL
 	presentation secret.Presentation
-	passes       func(header string) bool
-	transport    *transport
+	next         http.RoundTripper
 	cookies      *cookies
 	checks       *http.Client // of Check, with a connection that open streams cannot hold
 
 	acceptsAny atomic.Pointer[bool] // what the first check has shown; nil before it
 	proven     atomic.Bool          // a call had success with the key of a person
+
+	pause    time.Duration // see pause; shorter in tests
+	failed   chan struct{} // receives after a failed call
+	mu       sync.Mutex
+	failures int // in a row
+	paused   time.Time
 }
 
-// Health returns an error while the upstream gets no requests, because it has failed repeatedly.
-func (u *Upstream) Health() error { return u.transport.health() }
-
 // Failed returns a channel that receives after failed calls, when a check can find out more.
-func (u *Upstream) Failed() <-chan struct{} { return u.transport.failed }
+func (u *Upstream) Failed() <-chan struct{} { return u.failed }
 
 // New returns an upstream at a URL. The config must be checked.
 func New(address string, c gateway.Config, o gateway.Options) (*Upstream, error) {
@@ -56,15 +60,18 @@ func New(address string, c gateway.Config, o gateway.Options) (*Upstream, error)
 	if err != nil {
 		return nil, err
 	}
+	next := c.Reach.Transport(idlePerUpstream, idleLimit)
+	next.DisableCompression = true
 	return &Upstream{
 		config:       c,
 		options:      o,
 		url:          target,
 		presentation: c.Presentation(),
-		passes:       forwards(c.Headers),
-		transport:    newTransport(c),
+		next:         next,
 		cookies:      newCookies(target, c.Host),
 		checks:       c.Reach.Client(),
+		pause:        pause,
+		failed:       make(chan struct{}, 1),
 	}, nil
 }
 
@@ -111,7 +118,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	presented.AddTo(out)
 	u.cookies.addTo(out, u.cookieKey(sender, session))
 	u.identify(out, sender, body)
-	answer, err := u.transport.RoundTrip(out)
+	answer, err := u.send(out)
 	if err != nil {
 		return err
 	}
@@ -135,7 +142,7 @@ var repeatable = []string{
 func (u *Upstream) accept(answer *http.Response, sender oauth.Caller, session string) error {
 	if err := u.checkAnswer(answer, session); err != nil {
 		if errors.As(err, new(*gateway.Failure)) {
-			u.transport.askCheck()
+			u.askCheck()
 		}
 		return err
 	}
@@ -182,7 +189,7 @@ func (u *Upstream) pass(w http.ResponseWriter, answer *http.Response) error {
 	case err == nil, hasEnded && message.IsEventStream(answer.Header): // a stream may end at any event
 		return nil
 	case errors.Is(err, errCut) && !hasEnded:
-		u.transport.askCheck()
+		u.askCheck()
 		if r.Method != http.MethodGet { // a stream without an end breaks off when the server restarts
 			return failed(http.StatusBadGateway, "cut off its response", errCut)
 		}
@@ -196,7 +203,6 @@ type flushing struct {
 	isEndless bool
 }
 
-// Write implements io.Writer.
 func (f flushing) Write(p []byte) (int, error) {
 	n, err := len(p), error(nil)
 	if n > 0 {

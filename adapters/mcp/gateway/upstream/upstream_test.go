@@ -33,12 +33,14 @@ func (s roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 var _ = Describe("An upstream that fails", Label("U10"), func() {
 	var asked int
 	var result error
-	var t *transport
+	var u *Upstream
 	BeforeEach(func() {
 		asked, result = 0, errors.New("no route")
-		t = newTransport(config)
-		t.pause = time.Minute
-		t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
+		var err error
+		u, err = New("http://127.0.0.1/", config, gateway.Options{})
+		Expect(err).NotTo(HaveOccurred())
+		u.pause = time.Minute
+		u.next = roundTripper(func(r *http.Request) (*http.Response, error) {
 			asked++
 			if result != nil {
 				return nil, result
@@ -49,7 +51,7 @@ var _ = Describe("An upstream that fails", Label("U10"), func() {
 	ask := func(ctx context.Context) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/", http.NoBody)
 		Expect(err).NotTo(HaveOccurred())
-		answer, err := t.RoundTrip(r)
+		answer, err := u.send(r)
 		if err != nil {
 			return err
 		}
@@ -60,18 +62,18 @@ var _ = Describe("An upstream that fails", Label("U10"), func() {
 		for range failuresInARow {
 			Expect(ask(ctx)).NotTo(Succeed())
 		}
-		t.pause = 0
+		u.pause = 0
 		Expect(ask(ctx)).NotTo(MatchError(errDown))
-		t.pause = time.Minute
+		u.pause = time.Minute
 		Expect(ask(ctx)).To(MatchError(errDown))
-		t.pause, result = 0, nil
+		u.pause, result = 0, nil
 		Expect(ask(ctx)).To(Succeed())
-		t.pause, result = time.Minute, errors.New("no route")
+		u.pause, result = time.Minute, errors.New("no route")
 		Expect(ask(ctx)).NotTo(MatchError(errDown))
 	})
 
 	DescribeTable("counts a status as a failure:", func(ctx SpecContext, status int, counts bool) {
-		t.next = roundTripper(func(*http.Request) (*http.Response, error) {
+		u.next = roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: status, Body: http.NoBody}, nil
 		})
 		for range failuresInARow {
@@ -96,14 +98,14 @@ var _ = Describe("An upstream that fails", Label("U10"), func() {
 	})
 
 	It("limits the wait for the response to a message, but not to a stream", func(ctx SpecContext) {
-		t.config.Patience = time.Millisecond
-		t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
+		u.config.Patience = time.Millisecond
+		u.next = roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, fmt.Errorf("cut: %w", r.Context().Err())
 		})
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/", http.NoBody)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = t.RoundTrip(r)
+		_, err = u.send(r)
 		Expect(err).To(And(MatchError(errTimeout), HaveField("Status", http.StatusGatewayTimeout)))
 		short, end := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer end()
