@@ -127,14 +127,14 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 			Expect(strings.Split(ran.Out, "\n")).To(HaveEach(Satisfy(fitsTerminal)))
 			return ran.Out
 		}
-		Expect(listed()).To(MatchRegexp(`(?m)^TIME +SUBJECT +ACCOUNT +APP +CALL +OUTCOME +MS$`))
-		row := MatchRegexp(`(?m)^\S+ \S+ +editor +editor +Spec Client +list_articles +ok +\d+$`)
+		Expect(listed()).To(MatchRegexp(`(?m)^TIME +GRANT +SUBJECT +ACCOUNT +APP +CALL +OUTCOME +MS$`))
+		row := MatchRegexp(`(?m)^\S+ \S+ +[0-9a-f]{8} +editor +editor +Spec Client +list_articles +ok +\d+$`)
 		for _, chosen := range [][]string{nil, {"--subject", "editor"}, {"--client", "spec client"},
 			{"--client", client.ID}, {"--client", hostOf(client.ID)}, {"--since", "1h"}} {
 			Expect(listed(chosen...)).To(row)
 		}
 		for _, others := range [][]string{{"--subject", "ada"}, {"--client", "claude.ai"}, {"--since", "1ns"}} {
-			Expect(listed(others...)).NotTo(row)
+			Expect(listed(others...)).To(Equal("No calls match.\n"))
 		}
 		Expect(os.WriteFile(path+".cut", []byte(`{"time":"2026`), 0o600)).To(Succeed())
 		Expect(Run(ctx, "audit", "list", path+".cut")).To(And(HaveField("Code", 1),

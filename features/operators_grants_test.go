@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -210,6 +211,16 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 					append([]string{"grants", "end", "--token", "-", "--config", settings}, gateway.Kept()...)...)
 				Expect(done.Out + done.Err).To(ContainSubstring(ended))
 			}
+		})
+
+	It("takes the fingerprint of a person without a name as the table shows it", Label("gateway"),
+		func(ctx SpecContext) {
+			gateway := NewGateway(NewUpstream(apiKey).URL + "/mcp")
+			gateway.NewClient().Connect(ctx)
+			table := Run(ctx, append([]string{"grants", "list"}, gateway.Kept()...)...).Out
+			shown := regexp.MustCompile(`token-\S+…`).FindString(table)
+			Expect(gateway.Grants(ctx, "--subject", shown)).To(HaveLen(1), table)
+			Expect(gateway.Grants(ctx, "--subject", "token-0123456789ab…")).To(BeEmpty())
 		})
 
 	It("escapes what does not print in JSON", func(ctx SpecContext) {

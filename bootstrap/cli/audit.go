@@ -16,13 +16,14 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/audit"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // listedCall is what the table shows of a line in an audit file.
 type listedCall struct {
-	Time                                                        time.Time
-	Subject, Account, Client, App, Method, Name, Outcome, Event string
-	Duration                                                    float64 `json:"duration_ms"`
+	Time                                                               time.Time
+	Grant, Subject, Account, Client, App, Method, Name, Outcome, Event string
+	Duration                                                           float64 `json:"duration_ms"`
 }
 
 func newAuditList(out io.Writer) *cobra.Command {
@@ -35,7 +36,8 @@ func newAuditList(out io.Writer) *cobra.Command {
 			"  pasteport audit list --subject ada --client claude.ai calls.jsonl.1 calls.jsonl",
 		Args: needsAuditFiles,
 		RunE: func(_ *cobra.Command, names []string) error {
-			table := term.NewTable(out, "TIME", "SUBJECT", "ACCOUNT", "APP", "CALL", "OUTCOME", "MS")
+			table := term.NewTable(out, "TIME", "GRANT", "SUBJECT", "ACCOUNT", "APP", "CALL", "OUTCOME", "MS")
+			found := false
 			for _, name := range names {
 				file, err := os.Open(name)
 				if err != nil {
@@ -52,13 +54,18 @@ func newAuditList(out io.Writer) *cobra.Command {
 					id, _ := url.Parse(call.Client)
 					isOf := strings.EqualFold(client, call.App) || client == call.Client ||
 						id != nil && strings.EqualFold(client, id.Host)
-					if call.Event == "" && (subject == "" || subject == call.Subject) && (client == "" || isOf) &&
+					if call.Event == "" && isSubject(subject, call.Subject) && (client == "" || isOf) &&
 						(since == 0 || time.Since(call.Time) <= since) {
-						table.Row(term.Time(call.Time), column(call.Subject), column(call.Account),
-							column(cmp.Or(call.App, call.Client)), column(cmp.Or(call.Name, call.Method)), call.Outcome,
-							fmt.Sprintf("%.0f", call.Duration))
+						found = true
+						table.Row(term.Time(call.Time), oauth.ShortID(call.Grant), column(call.Subject),
+							column(call.Account), column(cmp.Or(call.App, call.Client)),
+							column(cmp.Or(call.Name, call.Method)), call.Outcome, fmt.Sprintf("%.0f", call.Duration))
 					}
 				}
+			}
+			if !found {
+				_, err := fmt.Fprintln(out, "No calls match.")
+				return err
 			}
 			return table.Flush()
 		},

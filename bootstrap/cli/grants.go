@@ -180,7 +180,7 @@ func chooseGrants(ctx context.Context, grants *application.Server,
 		if oauth.MatchesID(filter.id, grant.ID) &&
 			(filter.client == "" || strings.EqualFold(filter.client, grant.ClientHost)) &&
 			(filter.name == "" || strings.EqualFold(filter.name, grant.ClientName)) &&
-			(filter.subject == "" || filter.subject == grant.Subject) {
+			isSubject(filter.subject, grant.Subject) {
 			chosen = append(chosen, grant)
 		}
 	}
@@ -261,6 +261,12 @@ func printGrants(out io.Writer, grants []oauth.Connection) error {
 
 // columnWidth keeps the tables of grants and calls within 120 columns.
 const columnWidth = 16
+
+// isSubject reports whether a person is the wanted one, "" for all. The fingerprint of a key may be
+// cut as the tables show it.
+func isSubject(wanted, subject string) bool {
+	return wanted == "" || wanted == subject || strings.HasPrefix(subject, "token-") && wanted == column(subject)
+}
 
 // column returns a text cut to the width of a column.
 func column(text string) string { return term.Cut(text, columnWidth) }
