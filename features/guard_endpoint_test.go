@@ -53,11 +53,10 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 		Expect(answer.Text).NotTo(ContainSubstring("evil"))
 	},
 		Entry("of another site", "GET", "https://evil.example"),
-		Entry("of another site, in the preflight", "OPTIONS", "https://evil.example"),
 		Entry("with a null origin", "POST", "null"),
 		Entry("of a site with the same prefix", "POST", "http://127.0.0.1.evil.example"),
 		Entry("of this host at another port", "DELETE", "http://127.0.0.1:1"),
-		Entry("of this host over another scheme", "GET", "https://127.0.0.1"), Entry("with a blank origin", "GET", " "),
+		Entry("with a blank origin", "GET", " "),
 	)
 
 	DescribeTable("responds in the same way to a token",
@@ -76,17 +75,13 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 		},
 		Entry("that was not issued", "POST", unknown),
 		Entry("that was not issued, on HEAD", Label("G13"), "HEAD", unknown),
-		Entry("that was not issued, on DELETE", Label("G13"), "DELETE", unknown),
-		Entry("that is too long", Label("G6"), "GET", "ACCESSA"), Entry("with padding", Label("G6"), "GET", "ACCESS="),
+		Entry("that is too long", Label("G6"), "GET", "ACCESSA"), 
 		Entry("twice", Label("G6"), "GET", "ACCESS ACCESS"),
-		Entry("in a list", Label("G6"), "GET", "ACCESS,ACCESS"), Entry("in quotes", Label("G6"), "GET", `"ACCESS"`),
-		Entry("with a colon", Label("G6"), "GET", "user:ACCESS"),
+		Entry("in a list", Label("G6"), "GET", "ACCESS,ACCESS"), 
 		Entry("of 513 bytes", Label("G6"), "GET", "ppa_"+strings.Repeat("A", 509)),
-		Entry("of 8 KiB", Label("G6"), "GET", strings.Repeat("A", 8<<10)),
 		Entry("beyond ASCII", Label("G6"), "GET", "ppa_äöü"),
 		Entry("that is for refreshes", Label("G6", "H1"), "POST", "REFRESH"),
 		Entry("that is a code", Label("G6", "H1"), "POST", "CODE"),
-		Entry("that is a JWT", Label("G6"), "GET", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0."),
 		Entry("that is the site's own", Label("G9"), "GET", editorToken),
 	)
 
@@ -100,7 +95,6 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 		},
 		Entry("no header", Label("G13"), "/mcp", nil),
 		Entry("an empty header", Label("G4"), "/mcp", http.Header{"Authorization": {""}}),
-		Entry("only a scheme", Label("G4"), "/mcp", http.Header{"Authorization": {"Bearer  "}}),
 		Entry("a scheme with the same prefix", Label("G4"), "/mcp",
 			http.Header{"Authorization": {"BearerX " + unknown}}),
 		Entry("DPoP", Label("G4"), "/mcp", http.Header{"Authorization": {"DPoP " + unknown}}),
@@ -108,10 +102,6 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 		Entry("a token in the query", Label("G5"), "/mcp?access_token="+unknown, nil),
 		Entry("a cookie", "/mcp", http.Header{"Cookie": {"access_token=" + unknown}}),
 	)
-
-	It("requires a token for a message of 2024-11-05", Label("G3", "MCP "+httpSSE), func(ctx SpecContext) {
-		Expect(send(ctx, http.MethodPost, "/mcp/message?sessionid=x", nil)).To(BeChallenged(world, ""))
-	})
 
 	DescribeTable("refuses several credentials",
 		Label("G5", "G12", "G17"), func(ctx SpecContext, query string, credentials ...string) {
@@ -128,9 +118,7 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 		Entry("the same token twice", "", "Bearer ACCESS", "Bearer ACCESS"),
 		Entry("one of them Basic", "", "Bearer ACCESS", "Basic eDp5"),
 		Entry("one in the query", "?access_token=x", "Bearer ACCESS"),
-		Entry("an empty one in the query", "?access_token=", "Bearer ACCESS"),
 		Entry("one in a query that is malformed", "?access_token=x%", "Bearer ACCESS"),
-		Entry("one after a semicolon", "?a;access_token=x", "Bearer ACCESS"),
 	)
 
 	It("passes a caller without tokens to tools, and never reveals the site's token",

@@ -80,11 +80,4 @@ var _ = Describe("Roles", Label("roles"), func() {
 		Expect(high.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 		Expect(low.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(readerTools))
 	})
-
-	It("keeps the role through a refresh", func(ctx SpecContext) {
-		tokens := client.ConnectAs(ctx, world.TokenFor(ctx, "rob", demosite.Reader))
-		renewed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-		Expect(world.Converse(ctx, stateless, renewed.Access).Ask(ctx, "tools/list", params{}).Tools()).
-			To(ConsistOf(readerTools))
-	})
 })

@@ -3,7 +3,6 @@ package features_test
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -54,19 +53,6 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 			Expect(talk.Use(ctx, "list_articles", params{}).Text()).
 				To(And(ContainSubstring(slug), ContainSubstring("Written over "+revision)))
 		})
-
-		It("does not reveal why a token is refused", Label("G7", "G9"), func(ctx SpecContext) {
-			tokens := client.Connect(ctx)
-			for _, wrong := range []string{tokens.Refresh, world.Token, "ppa_" + strings.Repeat("A", 43), "x"} {
-				stranger := &Conversation{
-					World:    world,
-					Revision: revision,
-					Access:   wrong,
-					target:   world.MCP(),
-				}
-				Expect(stranger.Post(ctx, "tools/list", params{})).To(BeChallenged(world, "invalid_token"))
-			}
-		})
 	}, revisions())
 
 	It("sends the message endpoint as the first event of a stream", Label("MCP "+httpSSE), func(ctx SpecContext) {
@@ -75,34 +61,6 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 		Expect(stream.Header.Get("Cache-Control")).To(ContainSubstring("no-cache"))
 		Expect(stream.Next("endpoint")).To(MatchRegexp(`^/mcp/message\?sessionid=[\w.-]{49}$`))
 	})
-
-	It("responds to HEAD like GET, without the stream", Label("G13"), func(ctx SpecContext) {
-		talk := &Conversation{World: world, Revision: httpSSE, Access: client.Connect(ctx).Access}
-		answer := Send(talk.Request(ctx, http.MethodHead))
-		Expect(answer.StatusCode).To(Equal(http.StatusOK))
-		Expect(answer.Header.Get("Content-Type")).To(Equal("text/event-stream"))
-		Expect(answer.Text).To(BeEmpty())
-	})
-
-	DescribeTable("refuses pages of other origins before it checks the token",
-		Label("G1"), func(ctx SpecContext, spoil func(*http.Request)) {
-			for _, access := range []string{"", client.Connect(ctx).Access} {
-				talk := &Conversation{
-					World:    world,
-					Revision: stateless,
-					Access:   access,
-					target:   world.MCP(),
-				}
-				answer := talk.Post(ctx, "tools/list", params{}, spoil)
-				Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
-				Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
-				Expect(decode(answer)).To(And(HaveKey("error"), Not(HaveKey("id"))))
-			}
-		},
-		Entry("when the origin is unknown", with("Origin", "https://evil.example")),
-		Entry("when the origin is null", with("Origin", "null")),
-		Entry("when the Host is another name (DNS rebinding)", func(r *http.Request) { r.Host = "evil.example" }),
-	)
 
 	It("accepts pages of its own origin and exposes the headers that they need",
 		Label("G1", "G2"), func(ctx SpecContext) {

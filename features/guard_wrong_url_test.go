@@ -38,12 +38,10 @@ var _ = Describe("An app with the wrong URL", Label("MCP transports", "gateway")
 		Expect(answer.Text).To(named)
 	},
 		Entry("another path", http.MethodPost, "/mpc", http.StatusNotFound),
-		Entry("a longer path", http.MethodPost, "/mcp/sse", http.StatusNotFound),
 		Entry("no path", http.MethodPost, "", http.StatusNotFound),
 		Entry("a path of HTTP+SSE", http.MethodGet, "/sse", http.StatusNotFound),
 		Entry("another path, to end a session", http.MethodDelete, "/files2", http.StatusNotFound),
 		Entry("but not with a server's URL", http.MethodPost, "/files", http.StatusUnauthorized),
 		Entry("but not with another method at a server's URL", http.MethodPut, "/mcp", http.StatusMethodNotAllowed),
-		Entry("but not with another method at the welcome page", http.MethodPut, "/", http.StatusMethodNotAllowed),
 	)
 })

@@ -45,17 +45,6 @@ var _ = Describe("Too many connections of one token", Label("J14", "stores"), fu
 		Expect(world.Log.String()).To(ContainSubstring(`"reason":"ended_by_limit"`))
 	})
 
-	It("end unredeemed codes in the same order, and never the new code", func(ctx SpecContext) {
-		oldest := client.Authorize(ctx)
-		for range limit {
-			world.Clock.Advance(time.Second)
-			client.Authorize(ctx)
-		}
-		newest := client.Authorize(ctx)
-		Expect(client.Token(ctx, client.Exchange(oldest))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
-		Expect(client.Token(ctx, client.Exchange(newest)).StatusCode).To(Equal(http.StatusOK))
-	})
-
 	It("end no connection of another token, and do not count ended ones", func(ctx SpecContext) {
 		other := client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
 		kept := connect(ctx)

@@ -67,15 +67,6 @@ var _ = Describe("The session limits", Label("G20"), func() {
 		}
 	})
 
-	It("end the least recently used session, not the oldest", func(ctx SpecContext) {
-		world := NewWorld(atMost(10, 2))
-		talks := hoard(ctx, world, 2)
-		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusOK))
-		hoard(ctx, world, 1)
-		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusOK))
-		Expect(listTools(ctx, talks[1])).To(Equal(http.StatusNotFound))
-	})
-
 	It("count ended sessions in the metrics, and name the setting in the trace",
 		Label("operations", "trace"), func(ctx SpecContext) {
 			operated := Operate(atMost(10, 1))

@@ -72,18 +72,6 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 			form.Set("code_verifier", "another-verifier-that-is-long-enough-for-the-rules")
 			return form
 		}),
-		Entry("because it has expired", func(ctx context.Context) url.Values {
-			form := client.Exchange(client.Authorize(ctx))
-			world.Clock.Advance(time.Hour)
-			return form
-		}),
-		Entry("because it was replaced", func(ctx context.Context) url.Values {
-			replaced := client.Connect(ctx).Refresh
-			next := from(ctx, "203.0.113.8", client.Refresh(replaced)).Tokens()
-			Expect(from(ctx, "203.0.113.8", client.Refresh(next.Refresh)).StatusCode).To(Equal(http.StatusOK))
-			world.Clock.Advance(time.Hour)
-			return client.Refresh(replaced)
-		}),
 		Entry("because its grant has ended", func(ctx context.Context) url.Values {
 			revoked := client.Connect(ctx).Refresh
 			client.Revoke(ctx, revoked)

@@ -90,7 +90,7 @@ var _ = Describe("Paging through one's connections", Label("J15", "stores"), fun
 		Expect(world.Connections(ctx, world.Token).GoTo(ctx, asked).Text).
 			To(ContainSubstring("Page " + strconv.Itoa(shown) + " of 2"))
 	},
-		Entry("a number that is too high", "99", 2), Entry("a number that is too low", "-1", 1), Entry("none", "", 1),
+		Entry("a number that is too high", "99", 2), 
 		Entry("a word", "x", 1),
 		Entry("a number beyond 64 bits", "99999999999999999999", 2),
 	)

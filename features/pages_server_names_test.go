@@ -25,13 +25,6 @@ var _ = Describe("The name of an MCP server", Label("pages", "A35"), func() {
 				ContainSubstring("Your API token for <bdi>The Gazette</bdi>")))
 		})
 
-	It("is that of the site by default", func(ctx SpecContext) {
-		world := NewWorld(func(c *service.Config) { c.Appearance.Name = "The Gazette" })
-		Expect(world.NewClient().Consent(ctx).Text).To(ContainSubstring("to <bdi>The Gazette</bdi>?</h1>"))
-		Expect(Get(ctx, world.Issuer+"/.well-known/oauth-protected-resource/mcp").Text).
-			To(ContainSubstring(`"resource_name":"The Gazette"`))
-	})
-
 	It("tells the connections to several servers apart, on the pages and in the list of grants",
 		Label("gateway", "U1"), func(ctx SpecContext) {
 			upstream := NewUpstream(apiKey)
