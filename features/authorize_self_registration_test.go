@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -45,16 +47,8 @@ func (w *World) RegisterClient(ctx context.Context, redirect string, others ...s
 	answer := w.Register(ctx,
 		map[string]any{"client_name": "Spec Client", "redirect_uris": append([]string{redirect}, others...)})
 	Expect(answer.StatusCode).To(Equal(http.StatusCreated), answer.Text)
-	client.ID, client.Redirect = decodeAny(answer)["client_id"].(string), redirect
+	client.ID, client.Redirect = decode(answer)["client_id"].(string), redirect
 	return client
-}
-
-// decodeAny parses a JSON object of any status.
-func decodeAny(answer Response) map[string]any {
-	GinkgoHelper()
-	var members map[string]any
-	Expect(json.Unmarshal([]byte(answer.Text), &members)).To(Succeed(), answer.Text)
-	return members
 }
 
 // unrepeated returns a text that does not compress.
@@ -94,7 +88,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
 		Expect(answer.Header.Get("Cache-Control")).To(Equal("no-store"))
 		Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal("*"))
-		members := decodeAny(answer)
+		members := decode(answer)
 		Expect(members["client_id_issued_at"]).To(BeNumerically("~", world.Clock.Now().Unix(), 60))
 		delete(members, "client_id_issued_at")
 		Expect(members).To(Equal(map[string]any{
@@ -139,7 +133,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		Label("L3"), func(ctx SpecContext, status int, code, body string, change ...func(*http.Request)) {
 			answer := world.RegisterText(ctx, body, change...)
 			Expect(answer.StatusCode).To(Equal(status), answer.Text)
-			Expect(decodeAny(answer)["error"]).To(Equal(code))
+			Expect(decode(answer)["error"]).To(Equal(code))
 			Expect(answer.Header.Get("Cache-Control")).To(Equal("no-store"))
 		},
 		Entry("another media type", 400, "invalid_client_metadata",
@@ -160,7 +154,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		for _, name := range []any{"  ", 5} {
 			answer := world.Register(ctx, map[string]any{"redirect_uris": []string{callback}, "client_name": name})
 			Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
-			Expect(decodeAny(answer)["error_description"]).To(And(
+			Expect(decode(answer)["error_description"]).To(And(
 				HavePrefix("the registration's client_name is not a text, is blank"), Not(ContainSubstring("missing"))))
 		}
 	})
@@ -260,7 +254,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 				Expect(answer.Header.Get("Location")).To(HavePrefix(redirect + "?code="))
 			}
 			const own = "some-app://callback"
-			Expect(decodeAny(world.Register(ctx, map[string]any{"redirect_uris": []string{own}}))["error"]).
+			Expect(decode(world.Register(ctx, map[string]any{"redirect_uris": []string{own}}))["error"]).
 				To(Equal("invalid_redirect_uri"))
 			world = NewWorld(selfRegistration, func(config *service.Config) {
 				config.AllowedPrivateSchemes = []string{"some-app"}
@@ -279,7 +273,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		world.Restart()
 		refused := world.Register(ctx, map[string]any{"redirect_uris": []string{callback}})
 		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(decodeAny(refused)["error"]).To(Equal("invalid_client_metadata"))
+		Expect(decode(refused)["error"]).To(Equal("invalid_client_metadata"))
 		Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusForbidden))
 		world.adjust = func(config *service.Config) {
 			selfRegistration(config)
@@ -299,3 +293,91 @@ func registeredPage(ctx context.Context) Response {
 	client := NewWorld(selfRegistration).RegisterClient(ctx, "cursor://anysphere.cursor-mcp/oauth/callback")
 	return client.AskFor(ctx, client.Request())
 }
+
+var _ = Describe("Naming clients that registered themselves", Label("L9"), func() {
+	const loopback, callback, cursor = "http://127.0.0.1:4321/callback", "https://app.example/callback",
+		"cursor://anysphere.cursor-mcp/oauth/callback"
+	var operated *Operated
+	run := func(ctx context.Context, args ...string) string {
+		return Run(ctx, append(args, operated.Kept()...)...).Out
+	}
+	BeforeEach(func() { operated = Operate(selfRegistration) })
+	host := func(name string) string { return `<bdi class="host" dir="ltr">` + name + "</bdi>" }
+
+	DescribeTable("names the redirect target on the consent page, and no publisher",
+		Label("A35", "A36"), func(ctx SpecContext, redirect, target, advice string) {
+			page := operated.RegisterClient(ctx, redirect).Consent(ctx)
+			Expect(page.Title).To(Equal("Connect an app to Demo site?"))
+			Expect(page.Text).
+				To(And(ContainSubstring("The name of this app is unverified."), ContainSubstring("Spec Client"),
+					ContainSubstring("<dt>Access goes to</dt><dd>"+target+"</dd>"),
+					ContainSubstring(advice)))
+			Expect(page.Text).
+				NotTo(Or(ContainSubstring("published at"), ContainSubstring("Two different addresses")))
+		},
+		Entry("a program on this computer", loopback, host("127.0.0.1:4321"),
+			"The app’s access goes to a program on this computer."),
+		Entry("an app on this device", cursor, "an app on this device ("+host("cursor:")+")",
+			"The app’s access goes to an app on this device."),
+		Entry("a host on the web", callback, host("app.example"), "and have just started this connection yourself"),
+	)
+
+	It("gives an app no name that it does not have", Label("A35", "L6"), func(ctx SpecContext) {
+		client := operated.NewClient()
+		client.Redirect = callback
+		answer := operated.Register(ctx, map[string]any{"redirect_uris": []string{callback}})
+		Expect(answer.Text).NotTo(ContainSubstring("client_name"))
+		client.ID = decode(answer)["client_id"].(string)
+		Expect(client.Consent(ctx).Text).To(And(ContainSubstring("<h1>Connect an app to <bdi>Demo site</bdi>?</h1>"),
+			ContainSubstring("This app has not given a name."), Not(ContainSubstring("The name of this app"))))
+		client.Authorize(ctx)
+		Expect(operated.Connections(ctx, operated.Token).Text).To(ContainSubstring("An app without a name"))
+	})
+
+	It("warns again after a wrong token", func(ctx SpecContext) {
+		page := ReadPage(operated.RegisterClient(ctx, callback).Consent(ctx).Approve(ctx, "demo_wrong"))
+		Expect(page.Title).To(Equal("Not connected yet: Connect an app to Demo site?"))
+		Expect(page.Text).To(ContainSubstring("The name of this app is unverified."))
+	})
+
+	It("names no host of its own on the error page", func(ctx SpecContext) {
+		client := operated.RegisterClient(ctx, callback)
+		client.Redirect = "https://app.example/other"
+		page := client.AskFor(ctx, client.Request())
+		Expect(page.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(page.Text).NotTo(ContainSubstring("App published at"))
+	})
+
+	It("says so in lists, the trace and the log, without the id", func(ctx SpecContext) {
+		client := operated.RegisterClient(ctx, loopback)
+		operated.Call(ctx, client.Connect(ctx).Access)
+		traced := operated.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange call")
+		label := "self-registered/" + strings.TrimPrefix(client.ID, operated.Issuer+"/oauth/clients/")[:12] +
+			` "Spec Client"`
+		Expect(traced.Client).To(Equal(label))
+		Expect(run(ctx, "trace")).To(ContainSubstring(label))
+		Expect(run(ctx, "connections")).To(ContainSubstring(`self-registered "Spec Client"`))
+		Expect(run(ctx, "grants", "list", "--name", "spec client")).To(ContainSubstring("self-registered  Spec Client"))
+		Expect(run(ctx, "grants", "list", "--json", "--client", "self-registered")).
+			To(ContainSubstring(`"client": "self-registered"`))
+		Expect(operated.Connections(ctx, operated.Token).Text).
+			To(ContainSubstring("unknown, because it registered itself here"))
+		Expect(operated.Log.String()).To(And(ContainSubstring(`"client_registered","client":`+strconv.Quote(label)),
+			MatchRegexp(`"grant_created",.*"client":`+regexp.QuoteMeta(strconv.Quote(label))),
+			ContainSubstring(`"code_redeemed"`)))
+		for _, shown := range []string{operated.Log.String(), run(ctx, "trace", "--json"),
+			run(ctx, "grants", "list", "--json"), operated.Connections(ctx, operated.Token).Text} {
+			Expect(shown).NotTo(ContainSubstring(client.ID))
+		}
+	})
+
+	It("names a refused registration in the trace, with the rule and the remedy",
+		Label("trace"), func(ctx SpecContext) {
+			operated.Discover(ctx)
+			operated.Register(ctx, map[string]any{"redirect_uris": []string{"some-app:/callback"}})
+			refused := operated.Newest(ctx, "challenge resource_metadata server_metadata registration:refused")
+			Expect(refused.State).To(Equal("stopped"))
+			Expect(refused.Last().Rule).To(Equal("A14"))
+			Expect(refused.Hint).To(ContainSubstring("allowed-private-schemes"))
+		})
+})

@@ -94,6 +94,14 @@ var _ = Describe("The token file", func() {
 		Expect(client.Token(ctx, client.Refresh(kept.Refresh)).StatusCode).To(Equal(http.StatusOK))
 	})
 
+	It("ends the grants of the last token in the file when it is removed", Label("J1"), func(ctx SpecContext) {
+		ended := client.Connect(ctx)
+		file.Save("# people\n")
+		Expect(client.Token(ctx, client.Refresh(ended.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		world.Restart()
+		Expect(client.Consent(ctx).Approve(ctx, editorToken).StatusCode).To(Equal(http.StatusForbidden))
+	})
+
 	It("changes roles at the next refresh", Label("roles"), func(ctx SpecContext) {
 		tokens := client.ConnectAs(ctx, bob)
 		file.Save(strings.Replace(file.Text(), "role=author", "role=reader", 1))

@@ -1,7 +1,15 @@
 package features_test
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -10,6 +18,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func() {
@@ -129,4 +139,210 @@ var _ = Describe("Running a gateway", Label("gateway"), func() {
 		Expect(filesIn(dir)).To(And(ContainElement("oauth.db"), Not(ContainElement("site.json"))))
 		Eventually(run.Interrupt()).WithTimeout(patience).Should(gexec.Exit(0))
 	}, SpecTimeout(5*time.Minute))
+})
+
+// serverTLS returns the configuration of a server with this certificate.
+func (f CertificateFiles) serverTLS() *tls.Config {
+	GinkgoHelper()
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	Expect(err).NotTo(HaveOccurred())
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+}
+
+// pool returns the certificate as the only authority.
+func (f CertificateFiles) pool() *x509.CertPool {
+	GinkgoHelper()
+	text, err := os.ReadFile(f.Cert)
+	Expect(err).NotTo(HaveOccurred())
+	roots := x509.NewCertPool()
+	Expect(roots.AppendCertsFromPEM(text)).To(BeTrue())
+	return roots
+}
+
+var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20"), func() {
+	connecting := func(address string, connect service.ConnectConfig) *World {
+		return NewGateway(address, func(config *service.Config) { config.Gateway.Connect = connect })
+	}
+	tools := func(ctx context.Context, world *World) []string {
+		GinkgoHelper()
+		return world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access).
+			Ask(ctx, "tools/list", params{}).Tools()
+	}
+	notVerified := func(ctx context.Context, world *World) {
+		GinkgoHelper()
+		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).
+			To(Equal(http.StatusServiceUnavailable))
+	}
+
+	It("trusts the authority in upstream-ca, for calls and for the verification of pasted keys", func(ctx SpecContext) {
+		files := NewCertificateFiles(1, time.Hour)
+		address := NewUpstreamOverTLS(files.serverTLS(), apiKey).URL + "/mcp"
+		Expect(tools(ctx, connecting(address, service.ConnectConfig{CAFile: files.Cert}))).To(HaveLen(3))
+		distrusting := connecting(address, service.ConnectConfig{})
+		notVerified(ctx, distrusting)
+		Expect(distrusting.Log.String()).To(ContainSubstring("its certificate is not trusted"))
+	})
+
+	It("presents the certificate of upstream-cert to a server that requires one", func(ctx SpecContext) {
+		own := NewCertificateFiles(2, time.Hour)
+		config := NewCertificateFiles(1, time.Hour).serverTLS()
+		config.ClientAuth, config.ClientCAs = tls.RequireAnyClientCert, own.pool()
+		config.VerifyPeerCertificate = func(chain [][]byte, _ [][]*x509.Certificate) error {
+			leaf, err := x509.ParseCertificate(chain[0])
+			if err == nil {
+				_, err = leaf.Verify(x509.VerifyOptions{Roots: config.ClientCAs,
+					KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+			}
+			return err
+		}
+		ca := filepath.Join(GinkgoT().TempDir(), "ca.pem")
+		upstream := NewUpstreamOverTLS(config, apiKey)
+		CertificateFiles{}.write(ca, "CERTIFICATE", config.Certificates[0].Certificate[0])
+		Expect(tools(ctx,
+			connecting(upstream.URL+"/mcp", service.ConnectConfig{CAFile: ca, CertFile: own.Cert, KeyFile: own.Key}))).
+			To(HaveLen(3))
+		notVerified(ctx, connecting(upstream.URL+"/mcp", service.ConnectConfig{CAFile: ca}))
+	})
+
+	It("reaches an upstream over https through the proxy, which sees no key", Label("U6"), func(ctx SpecContext) {
+		files := NewCertificateFiles(1, time.Hour)
+		proxy, upstream := NewEgressProxy(), NewUpstreamOverTLS(files.serverTLS(), apiKey)
+		proxy.Password, proxy.site = "of-the-proxy", &ClientSite{server: upstream.Server}
+		world := connecting(beyond+"/mcp", service.ConnectConfig{Proxy: proxy.URL(), CAFile: files.Cert})
+		Expect(tools(ctx, world)).To(HaveLen(3))
+		Expect(proxy.Connects.Load()).To(BeNumerically(">", 0))
+		const wrong = "another-password"
+		refused := connecting(beyond+"/mcp",
+			service.ConnectConfig{CAFile: files.Cert,
+				Proxy: (&EgressProxy{Password: wrong, server: proxy.server}).URL()})
+		notVerified(ctx, refused)
+		Expect(refused.Log.String()).To(And(ContainSubstring("the proxy answered 407"), Not(ContainSubstring(wrong))))
+	})
+
+	It("reaches an upstream over http directly", func(ctx SpecContext) {
+		proxy := NewEgressProxy()
+		Expect(tools(ctx, connecting(NewUpstream(apiKey).URL+"/mcp", service.ConnectConfig{Proxy: proxy.URL()}))).
+			To(HaveLen(3))
+		Expect(proxy.Connects.Load()).To(BeZero())
+	})
+
+	DescribeTable("is refused at the start when", func(ctx SpecContext, remedy string, args ...string) {
+		workingFolder()
+		write("empty.pem", "no certificate")
+		ran := Run(ctx, append([]string{"gateway", "--dev", "--addr=127.0.0.1:0",
+			"--upstream=http://127.0.0.1:9000/mcp"}, args...)...)
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(And(ContainSubstring(remedy), Not(ContainSubstring("s3cret"))))
+	},
+		Entry("the authorities cannot be read", "--upstream-ca cannot be read", "--upstream-ca=missing.pem"),
+		Entry("the file has no authority", "has no certificate in PEM", "--upstream-ca=empty.pem"),
+		Entry("a certificate has no key", "--upstream-cert and upstream-key belong together",
+			"--upstream-cert=empty.pem"),
+		Entry("the certificate is none", "both must be PEM and belong together", "--upstream-cert=empty.pem",
+			"--upstream-key=empty.pem"),
+		Entry("the proxy is not a URL", "--upstream-proxy is not a URL of an HTTP proxy",
+			"--upstream-proxy=socks5://me:s3cret@proxy.internal"),
+	)
+})
+
+var _ = Describe("Observing the upstreams of a gateway", Label("gateway", "U21"), func() {
+	It("reports one that gets no requests as degraded, and counts its requests", Label("U10"), func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		service := Operate(gatewayTo(upstream.URL + "/mcp"))
+		service.Token = apiKey
+		talk := service.Converse(ctx, stateless, service.NewClient().Connect(ctx).Access)
+		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
+		upstream.Answer(failing(http.StatusServiceUnavailable, "text/plain", "restarting"))
+		for range 6 {
+			talk.Post(ctx, "tools/list", params{})
+		}
+		ready := service.AskAdmin(ctx, "/readyz")
+		Expect(ready.StatusCode).To(Equal(http.StatusOK))
+		Expect(ready.Text).
+			To(And(ContainSubstring(`"status":"degraded"`), ContainSubstring("it has failed 5 times in a row")))
+		metrics := service.AskAdmin(ctx, "/metrics").Text
+		series := `http_client_request_duration_seconds_count{error_type="%s",http_request_method="POST",` +
+			`http_response_status_code="%s",resource="` + service.MCP() + `"} %s`
+		Expect(metrics).
+			To(And(ContainSubstring(fmt.Sprintf(series, "", "200", "1")),
+				ContainSubstring(fmt.Sprintf(series, "503", "503", "5"))))
+	})
+})
+
+// behindName refuses every other Host in front of an upstream, like the DNS rebinding protection of
+// MCP servers.
+func behindName(upstream *UpstreamServer, host string, refusal http.HandlerFunc) string {
+	GinkgoHelper()
+	to, err := url.Parse(upstream.URL)
+	Expect(err).NotTo(HaveOccurred())
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(to) }}
+	guard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != host {
+			refusal(w, r)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	DeferCleanup(func() {
+		guard.CloseClientConnections()
+		guard.Close()
+	})
+	return guard.URL
+}
+
+var (
+	pythonRefusal = failing(http.StatusMisdirectedRequest, "text/plain; charset=utf-8", "Invalid Host header")
+	goRefusal     = failing(http.StatusForbidden, "text/plain; charset=utf-8", "Forbidden: invalid Host header\n")
+	scriptRefusal = failing(http.StatusForbidden, "application/json",
+		`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Invalid Host: 127.0.0.1"},"id":null}`)
+)
+
+var _ = Describe("A gateway to a server with a Host check", Label("gateway", "U9", "U14"), func() {
+	const advice = "set upstream-host to a name that it allows"
+	refusals := []TableEntry{
+		Entry("Python", pythonRefusal), Entry("Go", goRefusal), Entry("TypeScript", scriptRefusal),
+	}
+
+	DescribeTable("explains why a pasted key cannot be checked, and names the setting, for the SDK in",
+		func(ctx SpecContext, refusal http.HandlerFunc) {
+			world := NewGateway(behindName(NewUpstream(apiKey), "localhost:8000", refusal) + "/mcp")
+			Expect(world.NewClient().Consent(ctx).Approve(ctx, apiKey).StatusCode).
+				To(Equal(http.StatusServiceUnavailable))
+			Eventually(world.Stories).WithContext(ctx).WithTimeout(patience).
+				Should(ContainElement(HaveField("Says", ContainSubstring(advice))))
+		}, refusals)
+
+	DescribeTable("explains why a call fails, and names the setting, for the SDK in",
+		func(ctx SpecContext, refusal http.HandlerFunc) {
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL + "/mcp")
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(refusal)
+			Expect(talk.Post(ctx, "tools/list", params{})).
+				To(haveFailed(http.StatusBadGateway, "does not accept the host name of its requests"))
+			Expect(world.Log.String()).To(ContainSubstring(advice))
+			Eventually(world.Stories).WithContext(ctx).WithTimeout(patience).
+				Should(ContainElement(HaveField("Says", ContainSubstring("upstream-host"))))
+			upstream.Answer(nil)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3), "the grant is active")
+		}, refusals)
+
+	DescribeTable("sends the Host of upstream-host for key checks and calls, in revision",
+		func(ctx SpecContext, path, revision string) {
+			address := behindName(NewUpstream(apiKey), "localhost:8000", pythonRefusal) + path
+			world := NewGateway(address, func(c *service.Config) { c.Gateway.Host = "localhost:8000" })
+			talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
+			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+		},
+		Entry(stateless, "/mcp", stateless), Entry(sessions, "/mcp", sessions),
+	)
+
+	It("reads upstream-host from a flag, a variable or the file", func(ctx SpecContext) {
+		workingFolder()
+		args := []string{"config", "--issuer=https://mcp.example.com", "--upstream=http://127.0.0.1:9000/mcp"}
+		Expect(Run(ctx, append(args, "--upstream-host=localhost:9000")...).Out).
+			To(MatchRegexp(`upstream-host: .?localhost:9000`))
+		Expect(Run(ctx, append(args, "--upstream-host=http://localhost:9000/")...).Err).
+			To(ContainSubstring(`--upstream-host has "http://localhost:9000/": write host or host:port`))
+	}, SpecTimeout(time.Minute))
 })

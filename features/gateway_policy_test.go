@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -270,4 +271,104 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			}).Access)
 			Expect(everyPage(ctx, wider, "tools/list", "tools", "name")).To(Equal([]string{"delete_all", "hang"}))
 		})
+	})
+
+var _ = Describe("Filtering answers with rules for tools, prompts and resources",
+	Label("gateway", "U26", "U27"), func() {
+		l := &restrictedLibrary{}
+		BeforeEach(func() { l.upstream = NewLibrary() })
+
+		const hidden = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"},{"name":"delete_all"}],` +
+			`"ttlMs":60000,"cacheScope":"public"}}`
+		const shown = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"}],"ttlMs":60000,` +
+			`"cacheScope":"private"}}`
+		ask := func(ctx context.Context, revision string, answer http.HandlerFunc) Response {
+			GinkgoHelper()
+			l.open(ctx, "/mcp")
+			bob := l.as(ctx, "token-of-bob", revision)
+			l.upstream.Answer(answer)
+			return bob.Post(ctx, "tools/list", params{})
+		}
+
+		It("forbids shared caches to store the filtered answers", func(ctx SpecContext) {
+			answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Etag", `"1"`)
+				_, _ = io.WriteString(w, hidden)
+			})
+			Expect(answer.Text).To(Equal(shown))
+			Expect(answer.ContentLength).To(BeEquivalentTo(len(shown)))
+			Expect(answer.Header).NotTo(HaveKey("Etag"))
+			Expect(l.upstream.Asked()[0].Header.Get("Accept-Encoding")).To(Equal("identity"))
+		})
+
+		It("filters answers on another stream too, as after a reconnect, and drops what it cannot read",
+			func(ctx SpecContext) {
+				l.open(ctx, "/mcp")
+				bob := l.as(ctx, "token-of-bob", sessions)
+				l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w,
+						"id: 4\nevent: message\ndata: "+hidden+"}\n\nid: 5\nevent: message\ndata: "+hidden+"\n\n")
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+				})
+				resumed := bob.Request(ctx, http.MethodGet)
+				resumed.Header.Set("Last-Event-ID", "4")
+				Expect(Follow(resumed).Next("message")).To(Equal(shown))
+			})
+
+		It("passes on only those notices about a resource that the person may read", func(ctx SpecContext) {
+			l.open(ctx, "/mcp")
+			bob := l.as(ctx, "token-of-bob", sessions)
+			updated := func(uri string) string {
+				return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
+			}
+			l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: "+updated("file:///secret/pay.txt")+"\n\ndata: ["+
+					updated("file:///secret/b")+","+updated("file:///public/a.txt")+"]\n\n"+
+					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n")
+			})
+			Expect(strings.TrimPrefix(Send(bob.Request(ctx, http.MethodGet)).Text, ": ok\n\n")).
+				To(Equal("data: [" + updated("file:///public/a.txt") + "]\n\n" +
+					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n"))
+		})
+
+		It("passes on every byte without rules", func(ctx SpecContext) {
+			l.world = NewGateway(l.upstream.URL + "/mcp")
+			talk := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx).Access)
+			l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Encoding", "x-unknown")
+				_, _ = io.WriteString(w, hidden+"}")
+			})
+			answer := talk.Post(ctx, "tools/list", params{}, with("Accept-Encoding", "gzip"))
+			Expect(answer.Text).To(Equal(hidden + "}"))
+			Expect(l.upstream.Asked()[0].Header.Get("Accept-Encoding")).To(Equal("identity"))
+		})
+	})
+
+var _ = Describe("A mistake in the rules for tools, prompts and resources",
+	Label("gateway", "configuration", "U28"), func() {
+		BeforeEach(func() { workingFolder() })
+
+		DescribeTable("is reported at the start with the line, the number of the rule and the remedy:",
+			func(ctx SpecContext, setting, rule, remedy string) {
+				write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\n"+setting+":\n- deny x*\n- '"+rule+
+					"'\n- allow *\n")
+				dir := filepath.Join(GinkgoT().TempDir(), "data")
+				ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0", "--data="+dir)
+				Expect(ran.Code).To(Equal(1))
+				Expect(ran.Err).To(ContainSubstring(setting + " (from pasteport.yaml:3): " + remedy))
+				Expect(dir).NotTo(BeADirectory())
+			},
+			Entry("another word", "tools", "forbid y", "number 2: it does not begin with allow or deny"),
+			Entry("a pattern that does not end", "prompts", "deny [y", `number 2: "[y" is not a pattern`),
+			Entry("an unknown scope", "tools", "deny y for scope:admin",
+				`number 2: "admin" is not a scope of this server: add it to scopes`),
+			Entry("a role, although the verifier is the upstream", "tools", "deny y for role:admin",
+				`number 2: "role:admin" is a role, but the verifier names no roles`),
+			Entry("a rule before one without effect", "tools", "allow *", "number 3: it has no effect"),
+		)
 	})

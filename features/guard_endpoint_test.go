@@ -1,15 +1,20 @@
 package features_test
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores"), Ordered, ContinueOnFailure, func() {
@@ -75,9 +80,9 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 		},
 		Entry("that was not issued", "POST", unknown),
 		Entry("that was not issued, on HEAD", Label("G13"), "HEAD", unknown),
-		Entry("that is too long", Label("G6"), "GET", "ACCESSA"), 
+		Entry("that is too long", Label("G6"), "GET", "ACCESSA"),
 		Entry("twice", Label("G6"), "GET", "ACCESS ACCESS"),
-		Entry("in a list", Label("G6"), "GET", "ACCESS,ACCESS"), 
+		Entry("in a list", Label("G6"), "GET", "ACCESS,ACCESS"),
 		Entry("of 513 bytes", Label("G6"), "GET", "ppa_"+strings.Repeat("A", 509)),
 		Entry("beyond ASCII", Label("G6"), "GET", "ppa_äöü"),
 		Entry("that is for refreshes", Label("G6", "H1"), "POST", "REFRESH"),
@@ -141,4 +146,172 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 		world.Clock.Advance(time.Hour)
 		Expect(world.Call(ctx, access)).To(BeChallenged(world, "invalid_token"))
 	})
+})
+
+var _ = Describe("The Accept header of a client", Label("U22"), func() {
+	worlds := map[string]func(ctx context.Context) *World{
+		"a server in the process": func(context.Context) *World { return NewWorld() },
+		"a program over stdio":    func(ctx context.Context) *World { return openProgram(ctx, nil) },
+	}
+	for where, open := range worlds {
+		DescribeTable("selects the form of the answer of "+where, func(ctx SpecContext, accept []string, form string) {
+			world := open(ctx)
+			accepting := func(r *http.Request) {
+				if r.Header.Del("Accept"); accept != nil {
+					r.Header["Accept"] = accept
+				}
+			}
+			talk := world.Talk(sessions, world.NewClient().Connect(ctx).Access)
+			opened := talk.Post(ctx, "initialize", params{
+				"protocolVersion": sessions, "capabilities": params{},
+				"clientInfo": params{"name": "spec", "version": "1"},
+			}, accepting)
+			if form == "" {
+				Expect(opened.StatusCode).To(Equal(http.StatusNotAcceptable))
+				return
+			}
+			Expect(opened.StatusCode).To(Equal(http.StatusOK), opened.Text)
+			talk.session = opened.Header.Get("Mcp-Session-Id")
+			Expect(talk.Post(ctx, "notifications/initialized", nil, accepting).StatusCode).
+				To(Equal(http.StatusAccepted))
+			listed := talk.Post(ctx, "tools/list", params{}, accepting)
+			for _, answer := range []Response{opened, listed} {
+				Expect(answer.Header.Get("Content-Type")).To(Equal(form), answer.Text)
+				if form == "application/json" {
+					Expect(json.Valid([]byte(answer.Text))).To(BeTrue(), answer.Text)
+				}
+			}
+			Expect(talk.read(listed).Tools()).NotTo(BeEmpty())
+		},
+			Entry("without one", nil, "text/event-stream"),
+			Entry("with */*", []string{"*/*"}, "text/event-stream"),
+			Entry("with a stream only", []string{"text/event-stream"}, "text/event-stream"),
+			Entry("with JSON only", []string{"application/json"}, "application/json"),
+			Entry("with both, in two headers", []string{"application/json", "text/event-stream"}, "text/event-stream"),
+			Entry("with neither", []string{"text/html"}, ""),
+		)
+	}
+
+	It("may name JSON only for a call without a session", func(ctx SpecContext) {
+		world := NewWorld()
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		answer := talk.Post(ctx, "tools/list", params{}, with("Accept", "application/json"))
+		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+		Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
+		Expect(talk.read(answer).Tools()).NotTo(BeEmpty())
+		refused := talk.Post(ctx, "subscriptions/listen", params{"notifications": params{}},
+			with("Accept", "application/json"))
+		Expect(refused.StatusCode).To(Equal(http.StatusNotAcceptable), "it is a stream")
+	})
+})
+
+var _ = Describe("The MCP server's URL with a trailing slash", Label("MCP transports", "F13"), func() {
+	worlds := []TableEntry{
+		Entry("the demo site", func() *World { return NewWorld() }),
+		Entry("a gateway", func() *World { return NewGateway(NewUpstream(apiKey).URL + "/mcp") }),
+	}
+	post := func(ctx SpecContext, world *World, access string) Response {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP()+"/", strings.NewReader(listTools))
+		Expect(err).NotTo(HaveOccurred())
+		for name, value := range map[string]string{
+			"Content-Type":         "application/json",
+			"Accept":               "application/json, text/event-stream",
+			"MCP-Protocol-Version": stateless,
+			"Mcp-Method":           "tools/list",
+		} {
+			r.Header.Set(name, value)
+		}
+		if access != "" {
+			r.Header.Set("Authorization", "Bearer "+access)
+		}
+		return Send(r)
+	}
+
+	DescribeTable("works like the URL without it, with a token for the same resource, in",
+		Label("A30", "F7"), func(ctx SpecContext, open func() *World) {
+			world := open()
+			challenged := post(ctx, world, "")
+			Expect(challenged.StatusCode).To(Equal(http.StatusUnauthorized))
+			Expect(challenged.Header.Values("WWW-Authenticate")).To(ConsistOf(
+				ContainSubstring(`resource_metadata="` + world.Issuer + `/.well-known/oauth-protected-resource/mcp/"`)))
+			Expect(Get(ctx, world.Issuer+resourcePath+"/").Text).
+				To(ContainSubstring(`"resource":"` + world.MCP() + `/"`))
+			Expect(Get(ctx, world.Issuer+resourcePath).Text).To(ContainSubstring(`"resource":"` + world.MCP() + `"`))
+
+			client := world.NewClient()
+			slashed := func(v url.Values) { v.Set("resource", world.MCP()+"/") }
+			form := client.Exchange(client.Authorize(ctx, slashed))
+			slashed(form)
+			tokens := client.Token(ctx, form).Tokens()
+			Expect(post(ctx, world, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Call(ctx, tokens.Access).StatusCode).
+				To(Equal(http.StatusOK), "both URLs are the same resource")
+			Expect(Get(ctx, world.MCP()+"/other").StatusCode).To(Equal(http.StatusNotFound))
+			Expect(Get(ctx, world.MCP()+"//").StatusCode).To(Equal(http.StatusNotFound))
+		}, worlds)
+
+	DescribeTable("works for the Go SDK's own client, which compares resources byte for byte, in",
+		Label("N9"), func(ctx SpecContext, open func() *World) {
+			world := open()
+			client := world.NewSDKClient()
+			session := ConnectSDK(ctx, sessions, &mcp.StreamableClientTransport{
+				Endpoint: world.MCP() + "/", OAuthHandler: client, HTTPClient: &http.Client{Transport: &client.Wire},
+			})
+			listed, err := session.ListTools(ctx, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(listed.Tools).NotTo(BeEmpty())
+			Expect(client.Wire.TokenRequests()).
+				To(ConsistOf(HaveField("Form", HaveKeyWithValue("resource", []string{world.MCP() + "/"}))))
+		}, worlds)
+
+	It("continues a session that was opened without it", Label("G14"), func(ctx SpecContext) {
+		world := NewWorld()
+		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		talk.target = world.MCP() + "/"
+		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).NotTo(BeEmpty())
+	})
+
+	It("passes the checks of doctor in both spellings", Label("doctor"), func(ctx SpecContext) {
+		world := NewWorld()
+		for _, address := range []string{world.MCP(), world.MCP() + "/"} {
+			d := Diagnose(ctx, address, "--timeout", patience.String())
+			Expect(d.With("failed")).To(BeEmpty(), d.Out)
+		}
+	})
+})
+
+var _ = Describe("A proxy that removes the path of the issuer", func() {
+	It("is named to the client that gets 404", func(ctx SpecContext) {
+		world := NewWorld(func(config *service.Config) { config.Issuer += "/auth" })
+		said := ContainSubstring("a proxy has removed /auth from the path of this request")
+		Expect(Get(ctx, world.Issuer+"/oauth/authorize").Text).To(said)
+		Expect(Get(ctx, world.Issuer+"/mcp").Text).To(said)
+		Expect(Get(ctx, world.Issuer+"/elsewhere").Text).NotTo(said)
+	})
+})
+
+var _ = Describe("An app with the wrong URL", Label("MCP transports", "gateway"), func() {
+	DescribeTable("gets the URLs of the MCP servers with", func(ctx SpecContext, method, path string, status int) {
+		upstream := NewUpstream(apiKey).URL + "/mcp"
+		world := NewGateway(upstream, func(c *service.Config) {
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, serverAt("/files", upstream))
+		})
+		r, err := http.NewRequestWithContext(ctx, method, world.Issuer+path, strings.NewReader(listTools))
+		Expect(err).NotTo(HaveOccurred())
+		r.Header.Set("Content-Type", "application/json")
+		answer := Send(r)
+		Expect(answer.StatusCode).To(Equal(status), answer.Text)
+		named := ContainSubstring("connect to " + world.Issuer + "/mcp or " + world.Issuer + "/files")
+		if status != http.StatusNotFound {
+			named = Not(named)
+		}
+		Expect(answer.Text).To(named)
+	},
+		Entry("another path", http.MethodPost, "/mpc", http.StatusNotFound),
+		Entry("no path", http.MethodPost, "", http.StatusNotFound),
+		Entry("a path of HTTP+SSE", http.MethodGet, "/sse", http.StatusNotFound),
+		Entry("another path, to end a session", http.MethodDelete, "/files2", http.StatusNotFound),
+		Entry("but not with a server's URL", http.MethodPost, "/files", http.StatusUnauthorized),
+		Entry("but not with another method at a server's URL", http.MethodPut, "/mcp", http.StatusMethodNotAllowed),
+	)
 })

@@ -34,12 +34,8 @@ func with(name, value string) func(*http.Request) {
 }
 
 var _ = Describe("MCP transports", Label("MCP transports"), func() {
-	var world *World
-	var client *Client
-	BeforeEach(func() {
-		world = NewWorld()
-		client = world.NewClient()
-	})
+	world := EachWorld()
+	client := world.EachClient()
 
 	DescribeTableSubtree("revision", func(revision string) {
 		It("lists the tools", func(ctx SpecContext) {
@@ -64,12 +60,7 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 
 	It("accepts pages of its own origin and exposes the headers that they need",
 		Label("G1", "G2"), func(ctx SpecContext) {
-			talk := &Conversation{
-				World:    world,
-				Revision: stateless,
-				Access:   client.Connect(ctx).Access,
-				target:   world.MCP(),
-			}
+			talk := world.Talk(stateless, client.Connect(ctx).Access)
 			answer := talk.Post(ctx, "tools/list", params{}, with("Origin", world.Issuer))
 			Expect(answer.StatusCode).To(Equal(http.StatusOK))
 			Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal(world.Issuer))
@@ -77,12 +68,7 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 		})
 
 	DescribeTable("refuses", func(ctx SpecContext, status int, revision, method string, change func(*http.Request)) {
-		talk := &Conversation{
-			World:    world,
-			Revision: revision,
-			Access:   client.Connect(ctx).Access,
-			target:   world.MCP(),
-		}
+		talk := world.Talk(revision, client.Connect(ctx).Access)
 		r := talk.Request(ctx, method)
 		if method == http.MethodPost {
 			r = talk.message(ctx, "tools/list", params{})
@@ -106,12 +92,8 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 })
 
 var _ = Describe("A session", Label("MCP transports", "G14"), func() {
-	var world *World
-	var client *Client
-	BeforeEach(func() {
-		world = NewWorld()
-		client = world.NewClient()
-	})
+	world := EachWorld()
+	client := world.EachClient()
 
 	DescribeTableSubtree("of revision", func(revision string) {
 		It("cannot be used with another person's token", func(ctx SpecContext) {
@@ -171,12 +153,8 @@ var _ = Describe("A session", Label("MCP transports", "G14"), func() {
 })
 
 var _ = Describe("A stream", Label("G16"), func() {
-	var world *World
-	var client *Client
-	BeforeEach(func() {
-		world = NewWorld(func(config *service.Config) { config.AccessTokenTTL = time.Minute })
-		client = world.NewClient()
-	})
+	world := EachWorld(func(config *service.Config) { config.AccessTokenTTL = time.Minute })
+	client := world.EachClient()
 
 	DescribeTableSubtree("in revision", func(revision string) {
 		// listen returns an established stream.
@@ -214,4 +192,72 @@ var _ = Describe("A stream", Label("G16"), func() {
 			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 		})
 	}, revisions(httpSSE, batching, sessions))
+})
+
+// The tools of each role of the demo site.
+var (
+	readerTools = []string{"list_articles", "get_article"}
+	authorTools = append([]string{"create_article"}, readerTools...)
+	editorTools = append([]string{"delete_article"}, authorTools...)
+)
+
+// TokenFor issues a token of the site for a person.
+func (w *World) TokenFor(_ context.Context, owner string, role demosite.Role) string {
+	GinkgoHelper()
+	token, err := w.Site().IssueToken(owner, role)
+	Expect(err).NotTo(HaveOccurred())
+	return token
+}
+
+// ConnectAs runs a whole code flow with this host token.
+func (c *Client) ConnectAs(ctx context.Context, hostToken string) Tokens {
+	GinkgoHelper()
+	approved := c.Consent(ctx).Approve(ctx, hostToken)
+	Expect(approved.StatusCode).To(Equal(http.StatusSeeOther), approved.Text)
+	answer := c.Token(ctx, c.Exchange(approved.Target().Query().Get("code")))
+	Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+	return answer.Tokens()
+}
+
+var _ = Describe("Roles", Label("roles"), func() {
+	world := EachWorld()
+	client := world.EachClient()
+	as := func(ctx context.Context, role demosite.Role, revision string) *Conversation {
+		GinkgoHelper()
+		return world.Converse(ctx, revision,
+			client.ConnectAs(ctx, world.TokenFor(ctx, string(role)+" ada", role)).Access)
+	}
+
+	DescribeTableSubtree("in revision", func(revision string) {
+		DescribeTable("lists only the tools of the role", func(ctx SpecContext, role demosite.Role, tools []string) {
+			Expect(as(ctx, role, revision).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(tools))
+		},
+			Entry("reader", demosite.Reader, readerTools),
+			Entry("author", demosite.Author, authorTools),
+			Entry("editor", demosite.Editor, editorTools),
+		)
+
+		DescribeTable("refuses a tool as if it did not exist",
+			func(ctx SpecContext, role demosite.Role, tool string, arguments params) {
+				person, editor := as(ctx, role, revision), world.Converse(ctx, revision, client.Connect(ctx).Access)
+				before := editor.Use(ctx, "list_articles", params{}).Text()
+				refusal := person.Use(ctx, tool, arguments).Error
+				Expect(refusal.Code).To(Equal(-32602))
+				Expect(refusal.Message).To(Equal(`unknown tool "` + tool + `"`))
+				Expect(editor.Use(ctx, "list_articles", params{}).Text()).To(Equal(before))
+			},
+			Entry("when a reader calls one that writes", demosite.Reader, "create_article", params{"title": "Mine"}),
+			Entry("when an author calls one that deletes", demosite.Author, "delete_article",
+				params{"slug": "house-style"}),
+			Entry("when the tool does not exist", demosite.Editor, "drop_tables", params{}),
+		)
+	}, revisions())
+
+	It("applies the role of each token, also for tokens of the same person", func(ctx SpecContext) {
+		low := world.Converse(ctx, stateless, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Reader)).Access)
+		high := world.Converse(ctx, stateless,
+			client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Editor)).Access)
+		Expect(high.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+		Expect(low.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(readerTools))
+	})
 })

@@ -209,12 +209,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		func(ctx SpecContext) {
 			world := NewGateway(upstream.URL+"/mcp", ofItself())
 			access := world.NewClient().Connect(ctx).Access
-			talk := &Conversation{
-				World:    world,
-				Revision: stateless,
-				Access:   access,
-				target:   world.MCP(),
-			}
+			talk := world.Talk(stateless, access)
 			upstream.Answer(failing(http.StatusBadRequest, "text/plain", "no valid session ID"))
 			talk.Post(ctx, "server/discover", params{})
 			tells(ctx, world, connects+"call:refused", "stopped", "speaks an older revision of MCP")
@@ -225,12 +220,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 
 	It("names a message that the gateway did not forward", Label("U11", "U12"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
-		talk := &Conversation{
-			World:    world,
-			Revision: stateless,
-			Access:   world.NewClient().Connect(ctx).Access,
-			target:   world.MCP(),
-		}
+		talk := world.Talk(stateless, world.NewClient().Connect(ctx).Access)
 		talk.Post(ctx, "tools/call", params{"name": "shout", "Name": "delete_all"})
 		tells(ctx, world, connects+"call:refused", "stopped", "another spelling of name",
 			"could read the message in another way")

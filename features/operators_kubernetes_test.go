@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -35,8 +36,9 @@ func asInThePod() {
 	for name, value := range image {
 		GinkgoT().Setenv(name, value)
 	}
-	for _, variable := range run.Env {
-		GinkgoT().Setenv(variable.Name, variable.Value)
+	for _, variable := range at(run, "env").([]any) {
+		value, _ := at(variable, "value").(string)
+		GinkgoT().Setenv(at(variable, "name").(string), value)
 	}
 	mounted := GinkgoT().TempDir()
 	Expect(os.MkdirAll(filepath.Join(mounted, "database"), 0o700)).To(Succeed())
@@ -59,206 +61,157 @@ func portOf(address any) string {
 var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), func() {
 	It("has settings that the gateway accepts, and opens the ports in them", func(ctx SpecContext) {
 		_, run := gatewayPod()
-		Expect(run.Args).To(Equal([]string{"gateway"}))
+		Expect(at(run, "args")).To(Equal([]any{"gateway"}))
 		settings := clusterSettings(ctx)
-		Expect(portOf(settings["addr"])).To(Equal(fmt.Sprint(run.port("http"))))
+		Expect(portOf(settings["addr"])).To(Equal(fmt.Sprint(namedPort(run, "http"))))
 		Expect(settings["admin-addr"]).
-			To(Equal(fmt.Sprintf(":%d", run.port("admin"))), "not on loopback, which probes cannot reach")
+			To(Equal(fmt.Sprintf(":%d", namedPort(run, "admin"))), "not on loopback, which probes cannot reach")
 		Expect(settings["upstream"]).To(HaveLen(1))
 	})
 
 	It("stores no data in the pod", func(ctx SpecContext) {
-		_, run := gatewayPod()
 		asInThePod()
-		started := Run(ctx,
-			append(run.Args, "--addr=127.0.0.1:0", "--admin-addr=off", "--data="+GinkgoT().TempDir())...)
+		started := Run(ctx, "gateway", "--addr=127.0.0.1:0", "--admin-addr=off", "--data="+GinkgoT().TempDir())
 		Expect(started.Err).To(ContainSubstring("opening the OAuth database postgres://127.0.0.1:1/pasteport"))
 	})
 
 	It("has probes for the right address", func(ctx SpecContext) {
 		service := Operate(func(config *service.Config) { config.AdminAddr = ":0" })
 		_, run := gatewayPod()
-		for _, asked := range []probe{run.StartupProbe, run.LivenessProbe, run.ReadinessProbe} {
-			Expect(asked.HTTPGet.Port).To(Equal("admin"))
-			Expect(asked.HTTPGet.Path).NotTo(BeEmpty())
-			address := net.JoinHostPort(outside(), portOf(service.Admin)) // the kubelet connects to the pod's address
-			Expect(Get(ctx, "http://"+address+asked.HTTPGet.Path).StatusCode).To(Equal(http.StatusOK))
+		address := net.JoinHostPort(outside(), portOf(service.Admin)) // the kubelet connects to the pod's address
+		for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
+			Expect(at(run, probe+".httpGet.port")).To(Equal("admin"))
+			path := at(run, probe+".httpGet.path").(string)
+			Expect(path).NotTo(BeEmpty())
+			Expect(Get(ctx, "http://"+address+path).StatusCode).To(Equal(http.StatusOK))
 		}
-		Expect(run.ReadinessProbe.HTTPGet.Path).To(Equal("/readyz"))
+		Expect(at(run, "readinessProbe.httpGet.path")).To(Equal("/readyz"))
 	})
 
 	It("finishes running requests before it is killed", func() {
 		template, run := gatewayPod()
-		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/service/httpserver/server.go", "drainLimit") +
-			seconds("adapters/journal/journal.go", "writeTimeout")
-		Expect(run.Lifecycle.PreStop.Sleep.Seconds).NotTo(BeZero())
-		Expect(template.Spec.Grace).To(BeNumerically(">", takes))
+		sleeps := at(run, "lifecycle.preStop.sleep.seconds").(int)
+		Expect(sleeps).NotTo(BeZero())
+		Expect(at(template, "spec.terminationGracePeriodSeconds")).
+			To(BeNumerically(">", sleeps+seconds("bootstrap/service/httpserver/server.go", "drainLimit")+
+				seconds("adapters/journal/journal.go", "writeTimeout")))
 	})
 
 	It("selects the same pods everywhere", func() {
-		own := manifest[deployment]("Deployment", "pasteport").Spec
-		Expect(own.Replicas).To(BeNumerically(">", 1))
-		Expect(own.Selector.MatchLabels).NotTo(BeEmpty())
-		selected := []labels{
-			own.Selector.MatchLabels,
-			manifest[struct{ Spec struct{ Selector labels } }]("Service", "pasteport").Spec.Selector,
-			manifest[struct {
-				Spec struct{ Selector selector }
-			}]("PodDisruptionBudget", "pasteport").Spec.Selector.MatchLabels,
-			manifest[networkPolicy]("NetworkPolicy", "pasteport").Spec.PodSelector.MatchLabels,
-			manifest[networkPolicy]("NetworkPolicy", "mcp-server").Spec.Ingress[0].From[0].PodSelector.MatchLabels,
+		own := at(manifest("Deployment", "pasteport"), "spec")
+		Expect(at(own, "replicas")).To(BeNumerically(">", 1))
+		Expect(at(own, "selector.matchLabels")).NotTo(BeEmpty())
+		selected := []any{
+			at(own, "selector.matchLabels"), at(manifest("Service", "pasteport"), "spec.selector"),
+			at(manifest("PodDisruptionBudget", "pasteport"), "spec.selector.matchLabels"),
+			at(manifest("NetworkPolicy", "pasteport"), "spec.podSelector.matchLabels"),
+			at(manifest("NetworkPolicy", "mcp-server"), "spec.ingress.0.from.0.podSelector.matchLabels"),
 		}
-		for _, preferred := range own.Template.Spec.Affinity.PodAntiAffinity.Preferred {
-			selected = append(selected, preferred.Term.LabelSelector.MatchLabels)
+		pod := at(own, "template.spec")
+		for _, preferred := range at(pod,
+			"affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution").([]any) {
+			selected = append(selected, at(preferred, "podAffinityTerm.labelSelector.matchLabels"))
 		}
-		for _, spread := range own.Template.Spec.Spread {
-			selected = append(selected, spread.LabelSelector.MatchLabels)
+		for _, spread := range at(pod, "topologySpreadConstraints").([]any) {
+			selected = append(selected, at(spread, "labelSelector.matchLabels"))
 		}
-		Expect(selected).To(HaveLen(7))
-		for _, labels := range selected {
-			Expect(own.Template.Metadata.Labels).To(Equal(labels))
-		}
+		Expect(selected).To(And(HaveLen(7), HaveEach(Equal(at(own, "template.metadata.labels")))))
 	})
 
 	It("is reachable from the Ingress through the Service at the issuer's host", func(ctx SpecContext) {
 		_, run := gatewayPod()
-		service := manifest[struct {
-			Spec struct {
-				Ports []struct {
-					Name       string
-					TargetPort string `yaml:"targetPort"`
-				}
-			}
-		}]("Service", "pasteport")
-		Expect(service.Spec.Ports).To(HaveLen(1), "the admin port is not exposed")
-		Expect(fmt.Sprint(run.port(service.Spec.Ports[0].TargetPort))).
+		ports := at(manifest("Service", "pasteport"), "spec.ports")
+		Expect(ports).To(HaveLen(1), "the admin port is not exposed")
+		Expect(fmt.Sprint(namedPort(run, at(ports, "0.targetPort")))).
 			To(Equal(portOf(imageVariables()["PASTEPORT_ADDR"])))
-		entry := manifest[ingress]("Ingress", "pasteport")
-		Expect(entry.Spec.Rules).To(HaveLen(1))
-		backend := entry.Spec.Rules[0].HTTP.Paths[0].Backend.Service
-		Expect(backend.Name).To(Equal("pasteport"))
-		Expect(backend.Port.Name).To(Equal(service.Spec.Ports[0].Name))
-		Expect("https://" + entry.Spec.Rules[0].Host).To(Equal(clusterSettings(ctx)["issuer"]))
-		Expect(entry.Spec.TLS[0].Hosts).To(ConsistOf(entry.Spec.Rules[0].Host))
+		entry := at(manifest("Ingress", "pasteport"), "spec")
+		Expect(at(entry, "rules")).To(HaveLen(1))
+		backend := at(entry, "rules.0.http.paths.0.backend.service")
+		Expect(at(backend, "name")).To(Equal("pasteport"))
+		Expect(at(backend, "port.name")).To(Equal(at(ports, "0.name")))
+		host := at(entry, "rules.0.host").(string)
+		Expect("https://" + host).To(Equal(clusterSettings(ctx)["issuer"]))
+		Expect(at(entry, "tls.0.hosts")).To(ConsistOf(host))
 	})
 
 	It("has the Ingress annotations that nginx needs for streams", func() {
-		set := manifest[ingress]("Ingress", "pasteport").Metadata.Annotations
 		const prefix = "nginx.ingress.kubernetes.io/"
-		Expect(set).To(HaveKeyWithValue(prefix+"proxy-buffering", "off"))
-		Expect(set).To(HaveKeyWithValue(prefix+"proxy-read-timeout", "3600"))
+		Expect(at(manifest("Ingress", "pasteport"), "metadata.annotations")).To(And(
+			HaveKeyWithValue(prefix+"proxy-buffering", "off"), HaveKeyWithValue(prefix+"proxy-read-timeout", "3600")))
 		Expect(deployed("nginx.conf")).
 			To(And(ContainSubstring("proxy_buffering off;"), ContainSubstring("proxy_read_timeout 1h;")))
 	})
 
 	It("restricts access to the admin port and the upstream", func(ctx SpecContext) {
 		_, run := gatewayPod()
-		who := map[int][]string{}
-		own := manifest[networkPolicy]("NetworkPolicy", "pasteport").Spec
-		Expect(own.PolicyTypes).To(ConsistOf("Ingress", "Egress"))
-		for _, rule := range own.Ingress {
-			Expect(rule.From).To(HaveLen(1))
-			Expect(rule.Ports).To(HaveLen(1))
-			who[rule.Ports[0].Port] = append(who[rule.Ports[0].Port],
-				cmp.Or(rule.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"],
-					rule.From[0].PodSelector.MatchLabels["app.kubernetes.io/name"]))
+		own, guarded := at(manifest("NetworkPolicy", "pasteport"), "spec"),
+			at(manifest("NetworkPolicy", "mcp-server"), "spec")
+		Expect(at(own, "policyTypes")).To(ConsistOf("Ingress", "Egress"))
+		who := map[any][]any{}
+		for _, rule := range at(own, "ingress").([]any) {
+			Expect(at(rule, "from")).To(HaveLen(1))
+			Expect(at(rule, "ports")).To(HaveLen(1))
+			space, _ := at(rule, "from.0.namespaceSelector.matchLabels").(map[string]any)
+			pod, _ := at(rule, "from.0.podSelector.matchLabels").(map[string]any)
+			port := at(rule, "ports.0.port")
+			who[port] = append(who[port], cmp.Or(space["kubernetes.io/metadata.name"], pod["app.kubernetes.io/name"]))
 		}
-		Expect(who).To(Equal(map[int][]string{
-			run.port("http"): {"ingress-nginx", "pasteport"}, run.port("admin"): {"monitoring"},
+		Expect(who).To(Equal(map[any][]any{
+			namedPort(run, "http"): {"ingress-nginx", "pasteport"}, namedPort(run, "admin"): {"monitoring"},
 		}))
-		Expect(own.Egress).To(ContainElement(SatisfyAll(
-			HaveField("Ports", ConsistOf(HaveField("Port", run.port("http")))),
-			HaveField("To", ConsistOf(HaveField("PodSelector.MatchLabels", own.PodSelector.MatchLabels))))))
-		Expect(run.Env).To(ContainElement(And(HaveField("Name", "PASTEPORT_ADVERTISE"),
-			HaveField("Value", fmt.Sprintf("http://$(POD_IP):%d", run.port("http"))))))
-		guarded := manifest[networkPolicy]("NetworkPolicy", "mcp-server").Spec
-		Expect(guarded.Ingress).To(HaveLen(1))
-		Expect(own.Egress).To(ContainElement(SatisfyAll(
-			HaveField("Ports", ConsistOf(HaveField("Port", guarded.Ingress[0].Ports[0].Port))),
-			HaveField("To", ConsistOf(HaveField("PodSelector.MatchLabels", guarded.PodSelector.MatchLabels))))))
-		Expect(clusterSettings(ctx)["upstream"]).To(HaveEach(HaveSuffix(":%d/mcp", guarded.Ingress[0].Ports[0].Port)))
+		permits := func(port, labels any) types.GomegaMatcher {
+			return ContainElement(WithTransform(func(rule any) []any {
+				return []any{at(rule, "ports.0.port"), at(rule, "ports.1"), at(rule, "to.0.podSelector.matchLabels"),
+					at(rule, "to.1")}
+			}, Equal([]any{port, nil, labels, nil})))
+		}
+		Expect(guarded).To(HaveKeyWithValue("ingress", HaveLen(1)))
+		port := at(guarded, "ingress.0.ports.0.port")
+		Expect(at(own, "egress")).To(And(permits(namedPort(run, "http"), at(own, "podSelector.matchLabels")),
+			permits(port, at(guarded, "podSelector.matchLabels"))))
+		Expect(at(run, "env")).To(ContainElement(Equal(map[string]any{"name": "PASTEPORT_ADVERTISE",
+			"value": fmt.Sprintf("http://$(POD_IP):%d", namedPort(run, "http"))})))
+		Expect(clusterSettings(ctx)["upstream"]).To(HaveEach(HaveSuffix(":%d/mcp", port)))
 	})
 
 	It("mounts every file in the settings from a Secret that can be updated", func() {
 		template, run := gatewayPod()
-		volumes := map[string]volume{}
-		for _, volume := range template.Spec.Volumes {
-			volumes[volume.Name] = volume
+		volumes := map[any]any{}
+		for _, volume := range at(template, "spec.volumes").([]any) {
+			volumes[at(volume, "name")] = volume
 		}
 		settings := deployed("kubernetes/pasteport.yaml")
 		secrets := 0
-		for _, mount := range run.VolumeMounts {
-			Expect(volumes).To(HaveKey(mount.Name))
-			Expect(mount.SubPath).To(BeEmpty())
-			Expect(mount.ReadOnly).To(Equal(mount.Name != "data"))
-			name := volumes[mount.Name].Secret.SecretName
-			if name == "" {
+		for _, mount := range at(run, "volumeMounts").([]any) {
+			name := at(mount, "name")
+			Expect(volumes).To(HaveKey(name))
+			Expect(at(mount, "subPath")).To(BeNil())
+			Expect(at(mount, "readOnly") == true).To(Equal(name != "data"))
+			secret, isSecret := at(volumes[name], "secret.secretName").(string)
+			if !isSecret {
 				continue
 			}
 			secrets++
-			shape := manifest[struct {
-				Data       map[string]string
-				StringData map[string]string `yaml:"stringData"`
-			}]("Secret", name)
-			_, file, named := strings.Cut(settings, mount.MountPath+"/")
-			Expect(named).To(BeTrue(), mount.MountPath)
+			_, file, named := strings.Cut(settings, at(mount, "mountPath").(string)+"/")
+			Expect(named).To(BeTrue(), "%v", mount)
 			file, _, _ = strings.Cut(file, "\n")
-			Expect(fmt.Sprint(shape)).To(ContainSubstring(file + ":"))
-			Expect(volumes[mount.Name].Secret.DefaultMode).To(Equal("0440"))
+			Expect(fmt.Sprint(manifest("Secret", secret))).To(ContainSubstring(file + ":"))
+			Expect(at(volumes[name], "secret.defaultMode")).To(Equal(0o440))
 		}
 		Expect(secrets).To(Equal(2))
 	})
 
 	It("drops all privileges that it does not need", func() {
 		template, run := gatewayPod()
-		Expect(template.Spec.Automount).To(BeFalse())
-		Expect(template.Spec.SecurityContext).
-			To(And(HaveKeyWithValue("runAsNonRoot", true),
-				HaveKeyWithValue("seccompProfile", HaveKeyWithValue("type", "RuntimeDefault"))))
-		user := fmt.Sprint(template.Spec.SecurityContext["runAsUser"])
-		Expect(deployed("Dockerfile")).
-			To(ContainSubstring("USER " + user + ":" + fmt.Sprint(template.Spec.SecurityContext["fsGroup"]) + "\n"))
-		Expect(run.SecurityContext).
+		Expect(at(template, "spec.automountServiceAccountToken")).To(BeFalse())
+		security := at(template, "spec.securityContext")
+		Expect(security).To(And(HaveKeyWithValue("runAsNonRoot", true),
+			HaveKeyWithValue("seccompProfile", HaveKeyWithValue("type", "RuntimeDefault"))))
+		Expect(deployed("Dockerfile")).To(ContainSubstring(
+			fmt.Sprintf("USER %v:%v\n", at(security, "runAsUser"), at(security, "fsGroup"))))
+		Expect(at(run, "securityContext")).
 			To(And(HaveKeyWithValue("readOnlyRootFilesystem", true),
 				HaveKeyWithValue("allowPrivilegeEscalation", false),
 				HaveKeyWithValue("capabilities", HaveKeyWithValue("drop", ConsistOf("ALL")))))
 	})
 })
-
-type ingress struct {
-	Metadata struct{ Annotations labels }
-	Spec     struct {
-		TLS   []struct{ Hosts []string }
-		Rules []struct {
-			Host string
-			HTTP struct {
-				Paths []struct {
-					Backend struct {
-						Service struct {
-							Name string
-							Port struct{ Name string }
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
-type peer struct {
-	NamespaceSelector selector `yaml:"namespaceSelector"`
-	PodSelector       selector `yaml:"podSelector"`
-}
-
-type rule struct {
-	From, To []peer
-	Ports    []struct{ Port int }
-}
-
-type networkPolicy struct {
-	Spec struct {
-		PodSelector     selector `yaml:"podSelector"`
-		PolicyTypes     []string `yaml:"policyTypes"`
-		Ingress, Egress []rule
-	}
-}

@@ -71,10 +71,7 @@ var _ = Describe("Backing up the store", Label("I19"), func() {
 	})
 
 	It("names the tool of a database server", Label("engines"), func(ctx SpecContext) {
-		world := newWorld()
-		world.Database = databaseServers["PostgreSQL"].database()
-		world.start("127.0.0.1:0")
-		DeferCleanup(func() { world.Stop() })
+		world := WorldOn(databaseServers["PostgreSQL"].database())
 		file := filepath.Join(GinkgoT().TempDir(), "backup.db")
 		Expect(Run(ctx, append([]string{"store", "backup", file}, world.Kept()...)...)).
 			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pg_dump"))))

@@ -92,6 +92,14 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			client.ID += "x"
 			client.AskFor(ctx, client.Request())
 		}, "authorize client_metadata:refused", "C42", "404", "status"),
+		Entry("at a missing code_challenge", func(ctx context.Context) {
+			parameters := client.Request()
+			parameters.Del("code_challenge")
+			client.AskFor(ctx, parameters)
+		}, "authorize client_metadata page:refused", "A19", "code_challenge is missing", "maker"),
+		Entry("at a person who denies access", func(ctx context.Context) {
+			client.Consent(ctx).Deny(ctx)
+		}, "authorize client_metadata page token_judged:refused", "B5", "did not allow", "Deny"),
 		Entry("at a wrong token", func(ctx context.Context) {
 			client.Consent(ctx).Approve(ctx, "demo_wrong")
 		}, "authorize client_metadata page token_judged:refused", "B8", "does not know this token", "expired"),
@@ -118,6 +126,22 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			client.Token(ctx, client.Exchange(code))
 		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D14", "has expired",
 			"auth-code-ttl"),
+		Entry("at a client_secret", func(ctx context.Context) {
+			form := client.Exchange("x")
+			form.Set("client_secret", "s")
+			client.Token(ctx, form)
+		}, "exchange:refused", "D8", "no secret", "maker"),
+		Entry("at another origin", func(ctx context.Context) {
+			Post(ctx, service.MCP(), url.Values{}, func(r *http.Request) {
+				r.Header.Set("Origin", "https://elsewhere.example")
+			})
+		}, "call:refused", "G1", "not allowed", "allow it"),
+		Entry("at a refresh token of another client", func(ctx context.Context) {
+			form := client.Refresh(client.Connect(ctx).Refresh)
+			form.Set("client_id", service.NewClient().ID)
+			client.Token(ctx, form)
+		}, "authorize client_metadata page token_judged code_issued exchange refresh:refused", "D22", "another client",
+			"right deployment"),
 		Entry("at a request that the MCP layer refuses", func(ctx context.Context) {
 			access := client.Connect(ctx).Access
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody)
@@ -145,12 +169,20 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Entry("after the challenge", func(ctx context.Context) { service.Call(ctx, "") },
 			"challenge", time.Minute, "resource_metadata", "never requested the metadata of the resource",
 			"WWW-Authenticate"),
+		Entry("after the resource metadata", func(ctx context.Context) {
+			service.Call(ctx, "")
+			Get(ctx, service.Issuer+"/.well-known/oauth-protected-resource/mcp")
+		}, "challenge resource_metadata", time.Minute, "server_metadata", "never requested that of the server",
+			"trailing slash"),
 		Entry("after the server metadata", func(ctx context.Context) { service.Discover(ctx) },
 			"challenge resource_metadata server_metadata", time.Minute, "authorize",
 			"never opened the authorization page", "issuer"),
 		Entry("at the consent page", func(ctx context.Context) { client.Consent(ctx) },
 			"authorize client_metadata page", 10*time.Minute, "token_judged", "the person never submitted it",
 			"closed it"),
+		Entry("after the code", func(ctx context.Context) { client.Authorize(ctx) },
+			"authorize client_metadata page token_judged code_issued", time.Minute, "exchange", "never exchanged it",
+			"/oauth/token"),
 		Entry("after the token", func(ctx context.Context) { client.Connect(ctx) },
 			"authorize client_metadata page token_judged code_issued exchange", time.Minute, "call",
 			"received its token but never used it", "Authorization header"),
@@ -214,3 +246,59 @@ func incidentOn(page Response) string {
 	Expect(found).NotTo(BeEmpty(), page.Text)
 	return found
 }
+
+var _ = Describe("Tracing an address that does not match", Label("trace"), func() {
+	const secret = "of-the-query"
+	var operated *Operated
+	BeforeEach(func() { operated = Operate() })
+
+	// tells expects both addresses in the newest trace, without the query, and neither
+	// of them in the response.
+	tells := func(ctx context.Context, answer Response, path, both string) {
+		GinkgoHelper()
+		Expect(operated.Newest(ctx, path).Last().Reason).To(And(ContainSubstring(both), Not(ContainSubstring(secret))))
+		Expect(operated.Log.String()).NotTo(ContainSubstring(secret))
+		Expect(answer.Text).NotTo(Or(ContainSubstring(both), ContainSubstring(secret)))
+	}
+
+	It("shows the redirect URI that was sent and those that the client published", Label("A12"), func(ctx SpecContext) {
+		client := operated.NewClient()
+		request := client.Request()
+		request.Set("redirect_uri", "https://client.example/callback/?key="+secret)
+		tells(ctx, client.AskFor(ctx, request), "authorize client_metadata page:refused",
+			"https://client.example/callback/?... was sent, expected is http://127.0.0.1/callback "+
+				"or https://client.example/callback")
+	})
+
+	It("shows the redirect URI of an exchange and that of the authorization request",
+		Label("D15"), func(ctx SpecContext) {
+			client := operated.NewClient()
+			form := client.Exchange(client.Authorize(ctx))
+			form.Set("redirect_uri", "http://localhost:4321/callback?key="+secret)
+			tells(ctx, client.Token(ctx, form),
+				"authorize client_metadata page token_judged code_issued exchange:refused",
+				"http://localhost:4321/callback?... was sent, expected is "+client.Redirect)
+		})
+
+	It("shows a redirect URI that no client may have", Label("A14"), func(ctx SpecContext) {
+		client := operated.NewClient()
+		request := client.Request()
+		request.Set("redirect_uri", "http://client.example/callback?key="+secret)
+		tells(ctx, client.AskFor(ctx, request), "authorize client_metadata page:refused",
+			"http://client.example/callback?...")
+	})
+
+	It("shows the client_id of a document and the URL that it was fetched from", Label("C23"), func(ctx SpecContext) {
+		client := operated.ClientWith("client_id", "https://other.example/c.json")
+		tells(ctx, client.AskFor(ctx, client.Request()), "authorize client_metadata:refused",
+			`it is "https://other.example/c.json", fetched was "`+client.ID+`"`)
+	})
+
+	It("shows the resource that was requested and the one of this server", Label("A30"), func(ctx SpecContext) {
+		client := operated.NewClient()
+		request := client.Request()
+		request.Set("resource", operated.Issuer+"/other?key="+secret)
+		tells(ctx, client.AskFor(ctx, request), "authorize client_metadata page:refused",
+			operated.Issuer+"/other?... was sent, expected is "+operated.MCP())
+	})
+})

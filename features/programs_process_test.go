@@ -141,12 +141,7 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 				func(c *service.Config) { c.Gateway.Patience = starting },
 			)
 			world.Token = adaKey
-			talk := &Conversation{
-				World:    world,
-				Revision: sessions,
-				Access:   connectedTo(ctx, world),
-				target:   world.MCP(),
-			}
+			talk := world.Talk(sessions, connectedTo(ctx, world))
 			answer := talk.Post(ctx, "initialize",
 				params{"protocolVersion": sessions, "capabilities": params{},
 					"clientInfo": params{"name": "spec", "version": "1"}})

@@ -211,12 +211,7 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 	It("answers a message without a session with what its client needs to open one",
 		Label("U22"), func(ctx SpecContext) {
 			world := openProgram(ctx, nil)
-			talk := &Conversation{
-				World:    world,
-				Revision: stateless,
-				Access:   connectedTo(ctx, world),
-				target:   world.MCP(),
-			}
+			talk := world.Talk(stateless, connectedTo(ctx, world))
 			answer := talk.Post(ctx, "tools/list", params{})
 			Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
 			Expect(answer.Text).To(And(ContainSubstring("-32022"), ContainSubstring(`"2025-11-25"`)))

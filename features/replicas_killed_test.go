@@ -107,7 +107,7 @@ func (f *Fleet) caller(ctx context.Context, published *Client, revision string) 
 		tokens := published.Connect(ctx)
 		transport = func() mcp.Transport {
 			return &mcp.SSEClientTransport{Endpoint: f.MCP(),
-				HTTPClient: &http.Client{Transport: bearing(tokens.Access)}}
+				HTTPClient: &http.Client{Transport: bearer(tokens.Access)}}
 		}
 	} else {
 		login := f.sdkClientOf(published)

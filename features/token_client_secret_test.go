@@ -27,7 +27,7 @@ func (w *World) RegisterSecretClient(ctx context.Context, method string) *Secret
 		"client_name": "Spec Client", "redirect_uris": []string{client.Redirect}, "token_endpoint_auth_method": method,
 	})
 	Expect(answer.StatusCode).To(Equal(http.StatusCreated), answer.Text)
-	members := decodeAny(answer)
+	members := decode(answer)
 	Expect(members).To(And(HaveKeyWithValue("token_endpoint_auth_method", method),
 		HaveKeyWithValue("client_secret_expires_at", BeZero())))
 	client.ID, client.Secret = members["client_id"].(string), members["client_secret"].(string)
@@ -55,8 +55,7 @@ func (c *SecretClient) Connect(ctx context.Context) Tokens {
 }
 
 var _ = Describe("Client authentication with a secret", Label("L12", "RFC 7591"), func() {
-	var world *World
-	BeforeEach(func() { world = NewWorld(selfRegistration) })
+	world := EachWorld(selfRegistration)
 	revoke := func(ctx context.Context, form url.Values, change ...func(*http.Request)) Response {
 		GinkgoHelper()
 		return Post(ctx, world.Issuer+"/oauth/revoke", form, change...)
@@ -218,8 +217,7 @@ var _ = Describe("Client authentication with a secret", Label("L12", "RFC 7591")
 })
 
 var _ = Describe("Registering a client for a form that asks for its id", Label("L12"), func() {
-	var world *World
-	BeforeEach(func() { world = NewWorld(selfRegistration) })
+	world := EachWorld(selfRegistration)
 	register := func(ctx context.Context, flags ...string) Ran {
 		command := []string{"clients", "register", "--issuer", world.Issuer}
 		return Run(ctx, slices.Concat(command, world.Kept(), flags)...)

@@ -50,12 +50,8 @@ func (c *Client) expectAllDead(ctx context.Context, told []Response) {
 
 // converging races equal requests. Each round is one race of exchanges and one of refreshes.
 func converging(rounds int) {
-	var world *World
-	var client *Client
-	BeforeEach(func() {
-		world = NewWorld()
-		client = world.NewClient()
-	})
+	world := EachWorld()
+	client := world.EachClient()
 
 	It("sixteen exchanges of one code succeeds once, and a later replay ends the grant",
 		Label("I14", "D19", "D20"), func(ctx SpecContext) {
@@ -96,12 +92,8 @@ func converging(rounds int) {
 }
 
 func racing(rounds int) {
-	var world *World
-	var client *Client
-	BeforeEach(func() {
-		world = NewWorld()
-		client = world.NewClient()
-	})
+	world := EachWorld()
+	client := world.EachClient()
 
 	// against runs two kinds of callers concurrently, half of the callers each, and returns the
 	// responses to the first kind.
@@ -222,13 +214,11 @@ func racing(rounds int) {
 }
 
 var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19", "stores"), func() {
-	var world *World
-	var client *Client
+	world := EachWorld()
+	client := world.EachClient()
 	var old string
 	var lost Tokens
 	BeforeEach(func(ctx SpecContext) {
-		world = NewWorld()
-		client = world.NewClient()
 		old = client.Connect(ctx).Refresh
 		lost = client.loseAnswer(ctx, client.Refresh(old)).Tokens()
 		Expect(lost.Refresh).NotTo(Or(BeEmpty(), Equal(old)))

@@ -118,13 +118,11 @@ func anyOpen(blobs [][]byte, sealers seal.Sealers) bool {
 }
 
 var _ = Describe("An attacker", func() {
-	var world *World
-	var client *Client
+	world := EachWorld()
+	client := world.EachClient()
 	var tokens Tokens
 	var grant string
 	BeforeEach(func(ctx SpecContext) {
-		world = NewWorld()
-		client = world.NewClient()
 		tokens = client.Connect(ctx)
 		grant = hex.EncodeToString(contentOf(tokens.Access)[:grantPart])
 	})

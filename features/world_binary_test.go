@@ -1,16 +1,24 @@
 package features_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
 // binariesVariable names the folder with the program that all processes of a run share.
@@ -71,4 +79,48 @@ func (b Binary) Needs() string {
 	lines, err := os.ReadFile(string(b) + ".needs")
 	Expect(err).NotTo(HaveOccurred())
 	return string(lines)
+}
+
+// Ran is the result of a command line.
+type Ran struct {
+	Code     int
+	Out, Err string
+}
+
+// Run executes a command line in this process, to its end.
+func Run(ctx context.Context, args ...string) Ran { return RunTyping(ctx, "", args...) }
+
+// RunTyping is Run with standard input.
+func RunTyping(ctx context.Context, typed string, args ...string) Ran {
+	var out, errOut bytes.Buffer
+	code := cli.Run(ctx, args, io.NopCloser(strings.NewReader(typed)), &out, &errOut)
+	return Ran{code, out.String(), errOut.String()}
+}
+
+// parallelCalls is how many callers raceCalls has.
+const parallelCalls = 64
+
+// raceCalls makes callers call until change was answered, and once more. A late call began after
+// the answer.
+func raceCalls(change func(), call func(caller int, late bool)) {
+	GinkgoHelper()
+	var answered atomic.Bool
+	var begun, callers sync.WaitGroup
+	begun.Add(parallelCalls)
+	for i := range parallelCalls {
+		callers.Go(func() {
+			defer GinkgoRecover()
+			started := sync.OnceFunc(begun.Done)
+			defer started()
+			for late := false; !late; {
+				late = answered.Load()
+				call(i, late)
+				started()
+			}
+		})
+	}
+	begun.Wait()
+	change()
+	answered.Store(true)
+	callers.Wait()
 }

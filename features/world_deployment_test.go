@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/pasteport/pasteport/features/engines"
 )
@@ -193,4 +198,93 @@ func nginxProxy(address, upstream string, exchange ...string) string {
 	run := program.Run(nil, "-p", dir, "-c", file, "-e", "stderr")
 	DeferCleanup(func() { run.Terminate().Wait(patience) }) // a kill would leave its worker running
 	return files.Cert
+}
+
+// cluster is the folder with the manifests.
+var cluster = filepath.Join("..", "deploy", "kubernetes")
+
+// manifest reads the object of this kind and name from the manifests.
+func manifest(kind, name string) (found map[string]any) {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(cluster, "*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range files {
+		documents := yaml.NewDecoder(strings.NewReader(textOf(file)))
+		for {
+			var document map[string]any
+			err := documents.Decode(&document)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			Expect(err).NotTo(HaveOccurred(), file)
+			if document["kind"] == kind && at(document, "metadata.name") == name {
+				Expect(found).To(BeNil(), kind+" "+name)
+				found = document
+			}
+		}
+	}
+	Expect(found).NotTo(BeNil(), kind+" "+name)
+	return found
+}
+
+// at returns the part of a manifest at a path of names and numbers, nil where there is none.
+func at(part any, path string) any {
+	for step := range strings.SplitSeq(path, ".") {
+		switch within := part.(type) {
+		case map[string]any:
+			part = within[step]
+		case []any:
+			number, err := strconv.Atoi(step)
+			Expect(err).NotTo(HaveOccurred(), path)
+			if part = nil; number < len(within) {
+				part = within[number]
+			}
+		default:
+			return nil
+		}
+	}
+	return part
+}
+
+// namedPort returns the number of a port of a container.
+func namedPort(container, name any) any {
+	for _, port := range at(container, "ports").([]any) {
+		if at(port, "name") == name {
+			return at(port, "containerPort")
+		}
+	}
+	return nil
+}
+
+// gatewayPod returns the pod template of the deployment and its only container.
+func gatewayPod() (template, container any) {
+	GinkgoHelper()
+	template = at(manifest("Deployment", "pasteport"), "spec.template")
+	Expect(at(template, "spec.containers")).To(HaveLen(1))
+	return template, at(template, "spec.containers.0")
+}
+
+// imageVariables returns the environment variables that the image sets.
+func imageVariables() map[string]string {
+	GinkgoHelper()
+	line := regexp.MustCompile(`(?m)^ENV (.*)$`).FindStringSubmatch(deployed("Dockerfile"))
+	Expect(line).To(HaveLen(2))
+	set := map[string]string{}
+	for _, pair := range strings.Fields(line[1]) {
+		name, value, _ := strings.Cut(pair, "=")
+		set[name] = value
+	}
+	return set
+}
+
+// seconds returns a constant of the program's source that is not a setting.
+func seconds(file, constant string) int {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join("..", file))
+	Expect(err).NotTo(HaveOccurred())
+	found := regexp.MustCompile(constant + `\s+= (\d+) \* time\.Second`).FindSubmatch(text)
+	Expect(found).To(HaveLen(2), constant)
+	number, err := strconv.Atoi(string(found[1]))
+	Expect(err).NotTo(HaveOccurred())
+	return number
 }

@@ -47,6 +47,26 @@ func NewWorld(adjust ...func(*service.Config)) *World {
 	return w
 }
 
+// EachWorld returns a world that starts anew before each spec of the container.
+func EachWorld(adjust ...func(*service.Config)) *World {
+	each := &World{}
+	BeforeEach(func() {
+		*each = *newWorld(adjust...)
+		each.start("127.0.0.1:0")
+		DeferCleanup(each.Stop)
+	})
+	return each
+}
+
+// WorldOn is NewWorld with a database.
+func WorldOn(database string, adjust ...func(*service.Config)) *World {
+	w := newWorld(adjust...)
+	w.Database = database
+	w.start("127.0.0.1:0")
+	DeferCleanup(func() { w.Stop() })
+	return w
+}
+
 func newWorld(adjust ...func(*service.Config)) *World {
 	w := &World{
 		Dir:     GinkgoT().TempDir(),

@@ -3,27 +3,141 @@ package features_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/features/engines"
 )
+
+var _ = Describe("A database server that fails", Label("engines", "long", "N14", "D30", "E10", "G11"), func() {
+	for name := range databaseServers {
+		Context("of "+name, func() {
+			var database *engines.Server
+			var world *World
+			var stake *Stake
+			BeforeEach(func(ctx SpecContext) {
+				var err error
+				database, err = engines.Own(ctx, name)
+				Expect(err).NotTo(HaveOccurred())
+				DeferCleanup(func() error { return database.Close() })
+				world = newWorld()
+				world.Database, err = database.Database(ctx)
+				Expect(err).NotTo(HaveOccurred())
+				world.start("127.0.0.1:0")
+				DeferCleanup(func() { world.Stop() })
+				stake = NewStake(ctx, world.NewClient())
+			}, NodeTimeout(5*time.Minute))
+			expectOutage := func(ctx SpecContext) {
+				GinkgoHelper()
+				answers := stake.Try(ctx)
+				Expect(answers).To(BeAnOutage())
+				Expect(answers).To(HaveKeyWithValue("call", BeUnchecked()))
+			}
+
+			It("by a restart loses nothing, and requests get 503 meanwhile", func(ctx SpecContext) {
+				Expect(database.Stop()).To(Succeed())
+				expectOutage(ctx)
+				Expect(database.Start(ctx)).To(Succeed())
+				stake.ExpectUntouched(ctx)
+			}, NodeTimeout(5*time.Minute))
+
+			// The server may carry out what it was asked before it was resumed, although the
+			// request got 503.
+			It("by a pause loses no token, and requests get 503 meanwhile", Label("I19"), func(ctx SpecContext) {
+				Expect(database.Pause()).To(Succeed())
+				DeferCleanup(func() error { return database.Resume() })
+				expectOutage(ctx)
+				Expect(database.Resume()).To(Succeed())
+
+				Expect(world.Call(ctx, stake.Tokens.Access).StatusCode).To(Equal(http.StatusOK))
+				next := stake.Token(ctx, stake.Refresh(stake.Tokens.Refresh))
+				Expect(next.StatusCode).To(Equal(http.StatusOK), next.Text)
+				Expect(world.Call(ctx, next.Tokens().Access).StatusCode).To(Equal(http.StatusOK))
+				Expect(stake.Token(ctx, stake.Exchange(stake.Code))).To(BeGrantedOrRefused())
+				Expect(stake.Revoke(ctx, stake.Leave.Refresh).StatusCode).To(Equal(http.StatusOK))
+				Expect(world.Call(ctx, stake.Leave.Access)).To(BeChallenged(world, "invalid_token"))
+				Expect(world.Call(ctx, stake.Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
+			}, NodeTimeout(5*time.Minute))
+		})
+	}
+})
+
+// ownMariaDB returns the address of a database on a MariaDB server of its own with the setting.
+func ownMariaDB(ctx context.Context, setting string) string {
+	GinkgoHelper()
+	server, err := engines.MariaDB(ctx, setting)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Close)
+	address, err := server.Database(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return address
+}
+
+// databaseWith adds options to the address of a database on a shared server.
+func databaseWith(engine, options string) string {
+	GinkgoHelper()
+	address, err := url.Parse(databaseServers[engine].database())
+	Expect(err).NotTo(HaveOccurred())
+	address.RawQuery += "&" + options
+	return address.String()
+}
+
+var _ = Describe("Sessions of a database server that begin with other settings", Label("engines", "I22", "E6"), func() {
+	DescribeTable("get ours, so that every replica refuses what one of them has revoked:",
+		func(ctx SpecContext, open func(context.Context) string) {
+			world := WorldOn(open(ctx))
+			replica, client := world.Replica(), world.NewClient()
+			for range 4 { // with the wrong settings, each connection of a replica has a view of its own
+				tokens := client.Connect(ctx)
+				Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+				Expect(replica.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+				Expect(Post(ctx, replica.Address+"/oauth/revoke", url.Values{"token": {tokens.Refresh}}).StatusCode).
+					To(Equal(http.StatusOK))
+				Eventually(func() int { return world.Call(ctx, tokens.Access).StatusCode }).WithContext(ctx).
+					WithTimeout(patience).Should(Equal(http.StatusUnauthorized))
+				for _, answer := range atOnce(8, func() Response { return world.Call(ctx, tokens.Access) }) {
+					Expect(answer).To(BeChallenged(world, "invalid_token"))
+				}
+				Expect(replica.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+			}
+			client.Connect(ctx)
+			ended := Run(ctx, append([]string{"grants", "end", "--all", "--yes"}, world.Kept()...)...)
+			Expect(ended.Code).To(BeZero(), ended.Err)
+			Expect(world.Grants(ctx)).To(BeEmpty())
+			_, checked := world.CheckStore(ctx)
+			Expect(checked.Code).To(BeZero(), checked.Out)
+		},
+		Entry("MariaDB with autocommit=0", func(ctx context.Context) string {
+			return ownMariaDB(ctx, "autocommit=0")
+		}, NodeTimeout(2*time.Minute)),
+		Entry("MariaDB with completion_type=CHAIN", func(ctx context.Context) string {
+			return ownMariaDB(ctx, "completion-type=CHAIN")
+		}, NodeTimeout(2*time.Minute)),
+		Entry("an address of MariaDB with both, in any spelling", func(context.Context) string {
+			return databaseWith("MariaDB", "autocommit=0&AutoCommit=0&completion_type=2&tx_read_only=1")
+		}),
+		Entry("an address of PostgreSQL", func(context.Context) string {
+			return databaseWith("PostgreSQL",
+				"default_transaction_isolation=serializable&default_transaction_read_only=on")
+		}),
+	)
+})
 
 var _ = Describe("Sharing one server secret on a database server", Label("J2", "engines"), func() {
 	for engine := range databaseServers {
 		Context("of "+engine, func() {
 			var world *World
 			BeforeEach(func() {
-				world = newWorld()
-				world.Database = databaseServers[engine].database()
-				world.start("127.0.0.1:0")
-				DeferCleanup(func() { world.Stop() })
+				world = WorldOn(databaseServers[engine].database())
 			})
 
 			// another starts a replica with this secret in its folder, or without one.
@@ -101,10 +215,8 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 var _ = Describe("Running out of connections to the database", Label("D30", "G11", "A33", "engines"), func() {
 	for engine := range databaseServers {
 		It("responds with 503 until a connection is free again, on "+engine, func(ctx SpecContext) {
-			world := newWorld(func(config *service.Config) { config.Database.Connections = 2 })
-			world.Database = databaseServers[engine].database()
-			world.start("127.0.0.1:0")
-			DeferCleanup(func() { world.Stop() })
+			world := WorldOn(databaseServers[engine].database(),
+				func(config *service.Config) { config.Database.Connections = 2 })
 			client := world.NewClient()
 			tokens := client.Connect(ctx)
 			unlock := world.LockGrants(ctx)
@@ -132,10 +244,8 @@ var _ = Describe("Running out of connections to the database", Label("D30", "G11
 var _ = Describe("Approving right after the start", Label("D30", "I22", "engines"), func() {
 	for engine := range databaseServers {
 		It("issues 64 people their codes at once over four connections to "+engine, func(ctx SpecContext) {
-			world := newWorld(func(config *service.Config) { config.Database.Connections = 4 })
-			world.Database = databaseServers[engine].database()
-			world.start("127.0.0.1:0")
-			DeferCleanup(func() { world.Stop() })
+			world := WorldOn(databaseServers[engine].database(),
+				func(config *service.Config) { config.Database.Connections = 4 })
 			client, approvals := world.NewClient(), map[int]func() Response{}
 			for i := range 64 {
 				page, token := client.Consent(ctx), world.TokenFor(ctx, "ada"+strconv.Itoa(i), demosite.Editor)

@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -193,5 +194,63 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 		Expect(Run(ctx, append([]string{"connections"}, NewWorld().Kept()...)...)).
 			To(And(HaveField("Code", 0), HaveField("Out", And(ContainSubstring("No client has reached this service"),
 				ContainSubstring("certificate"), ContainSubstring("pasteport doctor")))))
+	})
+})
+
+var _ = Describe("Listing the well-known clients", Label("T4", "CIMD"), func() {
+	BeforeEach(func() { workingFolder() })
+
+	It("says which clients the settings admit, and whose documents cannot be fetched", func(ctx SpecContext) {
+		write("pasteport.yaml", "metadata-proxy: http://127.0.0.1:1\nallow-clients: [Claude.ai]\n"+
+			"self-registration: off\n")
+		ran := Run(ctx, "clients", "known")
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(And(ContainSubstring("client-documents"), ContainSubstring("metadata-proxy")))
+		Expect(ran.Out).To(And(
+			MatchRegexp(`(?m)^Claude Code +yes +fetch the client metadata document: `),
+			MatchRegexp(`(?m)^VS Code +no: allow-clients +`),
+			MatchRegexp(`(?m)^Cursor +no: self-registration +registers itself$`)))
+	})
+
+	It("admits all clients without a list", func(ctx SpecContext) {
+		ran := Run(ctx, "clients", "known", "--metadata-proxy", "http://127.0.0.1:1")
+		Expect(ran.Out).To(And(ContainSubstring("ChatGPT"), ContainSubstring("mcp-remote"),
+			Not(ContainSubstring("no: "))))
+	})
+
+	It("is recommended by the trace when a document cannot be fetched", Label("trace"), func(ctx SpecContext) {
+		operated := Operate()
+		for rule, answer := range map[string]http.HandlerFunc{
+			"C41": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"C42": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+		} {
+			client := operated.NewClient()
+			operated.Clients.Serve(client.path(), answer)
+			client.AskFor(ctx, client.Request())
+			Eventually(func() []Traced { return operated.Traces(ctx) }).WithContext(ctx).WithTimeout(patience).
+				Should(ContainElement(And(HaveField("Client", client.ID),
+					HaveField("Hint", ContainSubstring("pasteport clients known")))), rule)
+		}
+	})
+})
+
+var _ = Describe("Mistyping a command", func() {
+	DescribeTable("names similar commands after", func(ctx SpecContext, complaint, help string, args ...string) {
+		Expect(Run(ctx, args...)).
+			To(Equal(Ran{2, "", "pasteport: unknown command: " + complaint + "\nTry: " + help + " --help\n"}))
+	},
+		Entry("a mistyped command with flags", `did you mean "pasteport gateway"?`, "pasteport", "gatway", "--dev",
+			"--upstream=http://127.0.0.1:9000/mcp"),
+		Entry("a mistyped subcommand", `did you mean "pasteport keys rotate"?`, "pasteport keys",
+			"keys", "rotat", "--json"),
+		Entry("the beginning of several", `did you mean "pasteport serve" or "pasteport server" or "pasteport store"?`,
+			"pasteport", "s"),
+		Entry("what may be a secret, without repeating it", `no command of "pasteport" has a similar name`, "pasteport",
+			"demo_known-to-few"),
+	)
+
+	It("still names the flag when there is no command", func(ctx SpecContext) {
+		Expect(Run(ctx, "--upstrem=x").Err).To(HavePrefix("pasteport: unknown flag: --upstrem"))
+		Expect(Run(ctx, "keys", "list", "--jsn").Err).To(HavePrefix("pasteport: unknown flag: --jsn"))
 	})
 })
