@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
@@ -90,16 +92,6 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 		Expect(check(guess("2001:db8:0:100::1"), oauth.GuessRight)).To(Succeed())
 	})
 
-	It("give a network one of its wrong tokens back every half a minute", func() {
-		wrong(free, office)
-		now = now.Add(wrongTokensIn / free)
-		wrong(1, office)
-		Expect(check(guess(office), oauth.GuessRight)).To(Succeed(), "a turn")
-		Expect(check(guess(office), oauth.GuessRight)).NotTo(Succeed())
-		now = now.Add(wrongTokensIn)
-		wrong(free, office)
-	})
-
 	It("never slow a token that was right within 30 days", func() {
 		known := guess(office)
 		Expect(check(known, oauth.GuessRight)).To(Succeed())
@@ -110,40 +102,6 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 		wrong(free, office)
 		wrong(1, office)
 		Expect(check(known, oauth.GuessRight)).NotTo(Succeed())
-	})
-
-	It("know a token at the server that knows it, and on the connections page", func() {
-		token := guess(office)
-		token.Resource = "https://cms.example/one"
-		Expect(check(token, oauth.GuessRight)).To(Succeed())
-		wrong(free+1, office)
-		Expect(check(token, oauth.GuessRight)).To(Succeed())
-		token.Resource = ""
-		Expect(check(token, oauth.GuessRight)).To(Succeed())
-		token.Resource = "https://cms.example/two"
-		Expect(check(token, oauth.GuessRight)).NotTo(Succeed())
-	})
-
-	It("know a token that was checked without a lane", func() {
-		token := guess(office)
-		token.Resource = "https://cms.example/one"
-		lanes.Remember(token.Token, token.Resource)
-		wrong(free+1, office)
-		Expect(check(token, oauth.GuessRight)).To(Succeed())
-	})
-
-	It("check a token that is wrong at one server at another", func() {
-		token := guess(office)
-		token.Resource = "https://cms.example/one"
-		Expect(check(token, oauth.GuessWrong)).To(Succeed())
-		token.Resource = "https://cms.example/two"
-		Expect(check(token, oauth.GuessRight)).To(Succeed())
-	})
-
-	It("count no outage", func() {
-		for range 3 * free {
-			Expect(check(guess(office), oauth.GuessUndecided)).To(Succeed())
-		}
 	})
 
 	It("check no more tokens of a network at once than may be wrong", func(ctx SpecContext) {
@@ -208,3 +166,68 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 		Expect(lanes.wrong.Len() + lanes.right.Len()).To(BeNumerically("<=", maxKeys+maxRight))
 	})
 })
+
+var _ = Describe("Limiting unknown tokens", Label("D31"), func() {
+	It("starts again when the clock is set back", Label("I23"), func() {
+		limit, one := NewRates(), oauth.Rate{Of: "a", Events: 1, PerMinute: 1}
+		Expect(limit.Take(noon, one)).To(BeZero())
+		Expect(limit.Take(noon.Add(-oauth.MaxClockDifference), one)).NotTo(BeZero())
+		Expect(limit.Take(noon.AddDate(-4, 0, 0), one)).To(BeZero())
+	})
+
+	It("remembers a limited number of addresses", func() {
+		limit := NewRates()
+		for key := range maxKeys + 1 {
+			Expect(limit.Take(noon, oauth.Rate{Of: fmt.Sprint(key), Events: 1, PerMinute: 1})).To(BeZero())
+		}
+		Expect(limit.buckets.Len()).To(Equal(maxKeys))
+	})
+})
+
+var _ = Describe("Limiting fetches", Label("C21"), func() {
+	const host, other = "client.example", "other.example"
+	var fetches *Rates
+	BeforeEach(func() { fetches = NewRates() })
+	wait := func(address, host string) time.Duration {
+		return fetches.Take(noon, requesterAt(address).Fetch(host)...)
+	}
+	// spent takes fetches until one is refused, and returns their number.
+	spent := func(from func(i int) string, host string) (taken int) {
+		for taken < 100 && wait(from(taken), host) == 0 {
+			taken++
+		}
+		return taken
+	}
+	always := func(address string) func(int) string { return func(int) string { return address } }
+
+	It("allows a network 30 in a minute from all hosts, and takes none from others", func() {
+		Expect(spent(func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, host)).To(Equal(30))
+		Expect(wait("203.0.113.1", other)).To(Equal(2 * time.Second))
+		Expect(spent(always("198.51.100.1"), host)).To(Equal(30), "refused ones do not count for the host")
+		Expect(fetches.Take(noon.Add(2*time.Second), requesterAt("203.0.113.1").Fetch(other)...)).To(BeZero())
+	})
+
+	It("allows 60 in a minute from a host to all networks, also to those without limits", func() {
+		Expect(spent(always(""), host)).To(Equal(60))
+		Expect(wait("203.0.113.1", host)).To(Equal(time.Second))
+		Expect(wait("203.0.113.1", other)).To(BeZero())
+	})
+
+	It("counts no fetch for a network that the limit of the host refuses", func() {
+		Expect(spent(always(""), host)).To(Equal(60))
+		for range 100 {
+			Expect(wait("203.0.113.1", host)).To(Equal(time.Second))
+		}
+		Expect(spent(always("203.0.113.1"), other)).To(Equal(30))
+	})
+})
+
+// requesterAt returns the requester at an address, one without limits for "".
+func requesterAt(address string) oauth.Requester {
+	parsed, _ := netip.ParseAddr(address)
+	return oauth.RequesterAt(parsed, oauth.Limits{})
+}
+
+func TestLimits(t *testing.T) { suite.Run(t, "Limits") }
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)

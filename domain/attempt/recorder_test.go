@@ -2,12 +2,14 @@ package attempt_test
 
 import (
 	"errors"
+	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 // notes is a attempt.Journal in memory.
@@ -50,14 +52,6 @@ var _ = Describe("Recording", func() {
 		Expect(noted).To(HaveLen(2), "each step once")
 	})
 
-	It("notes nothing that came before the journal", func() {
-		recorder := attempt.From(attempt.Begin(GinkgoT().Context(), "R", "", ""))
-		recorder.Record(attempt.Page)
-		noted, recorder.Journal = nil, &noted
-		recorder.End()
-		Expect(noted).To(BeEmpty())
-	})
-
 	It("refuses the last step only, with rule and reason", func() {
 		recorder := begin()
 		recorder.Record(attempt.Authorize)
@@ -89,14 +83,6 @@ var _ = Describe("Recording", func() {
 		Expect(noted[0].Kind).To(Equal(attempt.ClientMetadata))
 	})
 
-	It("records an outage of the site as a failure and not as a refusal", func() {
-		recorder := begin()
-		recorder.RefuseAt(attempt.TokenJudged,
-			oauth.Refuse(oauth.TemporarilyUnavailable, "B9", "the site does not answer"))
-		recorder.End()
-		Expect(noted[0].Outcome).To(Equal(attempt.Failed))
-	})
-
 	DescribeTable("sets the outcome of a call by its status:",
 		func(kind attempt.Kind, status int, outcome attempt.Outcome) {
 			recorder := begin()
@@ -106,30 +92,10 @@ var _ = Describe("Recording", func() {
 			Expect(noted[0].Outcome).To(Equal(outcome))
 		},
 		Entry("answered", attempt.Call, 200, attempt.Passed),
-		Entry("accepted", attempt.Call, 202, attempt.Passed),
 		Entry("refused", attempt.Call, 400, attempt.Refused),
 		Entry("failed", attempt.Call, 500, attempt.Failed),
-		Entry("a refused stream", attempt.Stream, 406, attempt.Refused),
 		Entry("no other step, whose outcome is set elsewhere", attempt.Exchange, 400, attempt.Passed),
-		Entry("no other step with a failure", attempt.Exchange, 500, attempt.Passed),
 	)
-
-	It("names the revision that the server does not speak, for the step that asks only", func() {
-		recorder := begin()
-		recorder.Record(attempt.Call)
-		recorder.AsksRevision()
-		recorder.Answer(400)
-		recorder.Record(attempt.Call)
-		recorder.Answer(400)
-		Expect(noted[0].Reason).To(Equal(attempt.OlderRevision))
-		Expect(noted[1].Reason).To(Equal("The answer was HTTP 400."))
-	})
-
-	It("knows the rule of a refusal without a journal", func() {
-		recorder := attempt.From(attempt.Begin(GinkgoT().Context(), "R", "", ""))
-		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "A12", "the redirect_uri is another"))
-		Expect(recorder.Rule()).To(Equal("A12"))
-	})
 
 	It("does nothing without a Recorder", func() {
 		recorder := attempt.From(GinkgoT().Context())
@@ -143,3 +109,5 @@ var _ = Describe("Recording", func() {
 		Expect(recorder.Rule()).To(BeEmpty())
 	})
 })
+
+func TestTrace(t *testing.T) { suite.Run(t, "Trace") }

@@ -9,49 +9,33 @@ import (
 )
 
 var _ = Describe("A pasted token", Label("B7"), func() {
-	DescribeTable("is unwrapped from", func(pasted string) {
-		Expect(UnwrapToken(pasted)).To(Equal("k3y-Abc=="))
-	},
-		Entry("nothing", "k3y-Abc=="), Entry("spaces and line breaks", " \t k3y-Abc==\r\n"),
-		Entry("no-break spaces", "\u00a0k3y-Abc==\u00a0\u202f"),
-		Entry("zero-width characters, also inside", "\u200bk3y-\u200bAbc\u200d==\u2060"),
-		Entry("a byte order mark", "\ufeffk3y-Abc=="),
-		Entry("direction marks", "\u202ak3y-Abc==\u202c"), Entry("a soft hyphen", "k3y-\u00adAbc=="),
-		Entry("double quotes", `"k3y-Abc=="`), Entry("single quotes", `'k3y-Abc=='`),
-		Entry("a backtick", "`k3y-Abc==`"), Entry("a block of code", "```\nk3y-Abc==\n```"),
-		Entry("typographic quotes", "“k3y-Abc==”"), Entry("German quotes", "„k3y-Abc==“"),
-		Entry("French quotes", "«\u00a0k3y-Abc==\u00a0»"),
-		Entry("its scheme", "bEaReR  k3y-Abc=="), Entry("its scheme twice", "Bearer Bearer k3y-Abc=="),
-		Entry("its header", "Authorization: Bearer k3y-Abc=="),
-		Entry("its header in lower case, without a scheme", "authorization:k3y-Abc=="),
-		Entry("Django's header", "Authorization: Token k3y-Abc=="),
-		Entry("a header of its own", "X-Api-Key: k3y-Abc=="),
-		Entry("a quoted header", `"Authorization: Bearer k3y-Abc=="`),
-		Entry("a variable", "KEY=k3y-Abc=="), Entry("a variable of a shell", `export ACME_API_TOKEN="k3y-Abc=="`),
-		Entry("a variable in a .env file", "GITHUB_PAT = 'k3y-Abc=='"),
-		Entry("a line of YAML", "api-key: k3y-Abc=="),
-	)
+	It("is unwrapped from spaces, invisible characters, quotes, headers and variables", func() {
+		for _, pasted := range []string{
+			"k3y-Abc==", " \t k3y-Abc==\r\n", "\u00a0k3y-Abc==\u00a0\u202f", "\u200bk3y-\u200bAbc\u200d==\u2060",
+			"\ufeffk3y-Abc==", "\u202ak3y-Abc==\u202c", "k3y-\u00adAbc==", `"k3y-Abc=="`, `'k3y-Abc=='`,
+			"`k3y-Abc==`", "```\nk3y-Abc==\n```", "“k3y-Abc==”", "„k3y-Abc==“", "«\u00a0k3y-Abc==\u00a0»",
+			"bEaReR  k3y-Abc==", "Bearer Bearer k3y-Abc==", "Authorization: Bearer k3y-Abc==",
+			"authorization:k3y-Abc==", "Authorization: Token k3y-Abc==", "X-Api-Key: k3y-Abc==",
+			`"Authorization: Bearer k3y-Abc=="`, "KEY=k3y-Abc==", `export ACME_API_TOKEN="k3y-Abc=="`,
+			"GITHUB_PAT = 'k3y-Abc=='", "api-key: k3y-Abc==",
+		} {
+			Expect(UnwrapToken(pasted)).To(Equal("k3y-Abc=="), pasted)
+		}
+	})
 
-	DescribeTable("keeps what may be a part of it:", func(token string) {
-		Expect(UnwrapToken(token)).To(Equal(token))
-	},
-		Entry("a colon", "token:k3y"), Entry("an equals sign", "sv=2026&key=abc"),
-		Entry("padding after capitals", "ABCKEY=="), Entry("one padding", "MYKEY="),
-		Entry("a name without a value", "API_KEY="), Entry("quotes inside", `a"b`),
-		Entry("one quote", `"abc`), Entry("spaces inside", "correct horse"), Entry("Bearer inside", "abcBearer x"),
-		Entry("bytes that are not UTF-8", "a\xffb"),
-	)
+	It("keeps what may be a part of it", func() {
+		for _, token := range []string{
+			"token:k3y", "sv=2026&key=abc", "ABCKEY==", "MYKEY=", "API_KEY=", `a"b`, `"abc`, "correct horse",
+			"abcBearer x", "a\xffb",
+		} {
+			Expect(UnwrapToken(token)).To(Equal(token))
+		}
+	})
 
 	DescribeTable("is empty when only the wrapping was pasted:", func(pasted string) {
 		Expect(UnwrapToken(pasted)).To(BeEmpty())
 	}, Entry(nil, ""), Entry(nil, "\u200b \ufeff"), Entry(nil, "Bearer"), Entry(nil, "Authorization: Bearer "),
 		Entry(nil, `""`), Entry(nil, "KEY=\"\""))
-
-	It("is checked for quotation marks that are left", func() {
-		Expect(HasQuotes(`{"token": "abc"}`)).To(BeTrue())
-		Expect(HasQuotes(`"abc`)).To(BeTrue())
-		Expect(HasQuotes(`"abc"`)).To(BeFalse())
-	})
 })
 
 // FuzzUnwrapToken removes nothing twice, adds nothing, and returns a token from every wrapping.

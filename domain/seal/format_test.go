@@ -1,12 +1,16 @@
 package seal_test
 
 import (
+	"bytes"
 	"encoding/hex"
+	"strings"
+	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/seal"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 type hostToken string
@@ -48,3 +52,66 @@ var _ = Describe("Sealed formats", Label("J2"), func() {
 		}))
 	})
 })
+
+var _ = Describe("Binding a session to its owner", Label("U12"), func() {
+	keys := seal.NewKeyRing(seal.FixedSecrets{bytes.Repeat([]byte{1}, 32)})
+
+	It("opens what it has bound, however the upstream calls it", func() {
+		for _, session := range []string{"a", "a.b.c", "", strings.Repeat("x", 500)} {
+			bound, err := keys.BindSession(session, "owner")
+			Expect(err).NotTo(HaveOccurred())
+			opened, ok, err := keys.OpenSession(bound, "owner")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(ok).To(BeTrue())
+			Expect(opened).To(Equal(session))
+		}
+	})
+
+	DescribeTable("opens nothing else:", func(spoil func(string) string, grant string) {
+		bound, err := keys.BindSession("session", "owner")
+		Expect(err).NotTo(HaveOccurred())
+		opened, ok, err := keys.OpenSession(spoil(bound), grant)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ok).To(BeFalse())
+		Expect(opened).To(BeEmpty())
+	},
+		Entry("another grant's", func(s string) string { return s }, "other"),
+		Entry("another session", func(s string) string { return "x" + s }, "owner"),
+		Entry("a shorter tag", func(s string) string { return s[:len(s)-1] }, "owner"),
+		Entry("no tag", func(string) string { return "session" }, "owner"),
+		Entry("what is between two sessions", func(s string) string {
+			return strings.Replace(s, "session", "sess", 1)
+		}, "owner"),
+	)
+})
+
+var _ = Describe("Sealing what replicas tell each other", Label("R3"), func() {
+	first, second := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+	keys := seal.NewKeyRing(seal.FixedSecrets{first})
+
+	It("shows nothing of it, and opens under the same name only", func() {
+		box, err := keys.SealMessage("a", []byte("the request"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(box)).NotTo(ContainSubstring("request"))
+		Expect(keys.OpenMessage("a", box)).To(Equal([]byte("the request")))
+		_, err = keys.OpenMessage("b", box)
+		Expect(err).To(HaveOccurred())
+	})
+
+	It("takes nothing that was changed, cut or made without the secret", func() {
+		box, err := keys.SealMessage("a", []byte("the request"))
+		Expect(err).NotTo(HaveOccurred())
+		changed := bytes.Clone(box)
+		changed[len(changed)-1] ^= 1
+		forged, err := seal.NewKeyRing(seal.FixedSecrets{second}).SealMessage("a", []byte("the request"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, wrong := range [][]byte{changed, box[:len(box)-1], box[:3], nil, forged} {
+			_, err := keys.OpenMessage("a", wrong)
+			Expect(err).To(HaveOccurred())
+		}
+	})
+})
+
+func TestSeal(t *testing.T) {
+	suite.Run(t, "Keys and sealed boxes")
+}

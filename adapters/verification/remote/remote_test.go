@@ -87,18 +87,12 @@ var outages = []TableEntry{
 	Entry("redirects", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}, "it answered 307"),
-	Entry("answers 404", http.NotFound, "it answered 404"),
 	Entry("has failed", answering(500, "text/plain", token), "it answered 500"),
-	Entry("is busy", answering(429, "text/plain", token), "it answered 429"),
 	Entry("sends too much",
 		answering(200, "application/json", `{"active":true,"x":"`+strings.Repeat("x", maxAnswer)+`"}`),
 		"more than 65536 bytes"),
-	Entry("sends incomplete JSON", answering(200, "application/json", `{"active":true`), "malformed"),
-	Entry("sends a list", answering(200, "application/json", `[true]`), "malformed"),
 	Entry("repeats a member",
 		answering(200, "application/json", `{"active":true,"roles":["reader"],"roles":["editor"]}`), "malformed"),
-	Entry("sends roles of another type", answering(200, "application/json", `{"active":true,"roles":"editor"}`),
-		"malformed"),
 	Entry("closes the connection", func(http.ResponseWriter, *http.Request) {
 		panic(http.ErrAbortHandler)
 	}, "the connection broke"),
@@ -106,10 +100,6 @@ var outages = []TableEntry{
 		connection, _, _ := http.NewResponseController(w).Hijack()
 		_, _ = io.WriteString(connection, r.Header.Get("Authorization")+token+"\r\n\r\n")
 		_ = connection.Close()
-	}, "the connection broke"),
-	Entry("sends an incomplete body", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "100")
-		w.WriteHeader(http.StatusOK)
 	}, "the connection broke"),
 }
 
@@ -138,20 +128,11 @@ var _ = Describe("Verifying at a URL of the site", func() {
 			answering(200, "application/json; charset=utf-8",
 				`{"subject":"ada","roles":["editor"],"scopes":["mcp"],"more":1}`),
 			oauth.Principal{Subject: "ada", Roles: []string{"editor"}, Scopes: []string{"mcp"}}),
-		Entry("the principal from a type of JSON", answering(200, "application/hal+json", `{"subject":"ada"}`),
-			oauth.Principal{Subject: "ada"}),
 		Entry("the id of a token that is a number", answering(200, "application/json", `{"token_id":4711}`),
 			oauth.Principal{TokenID: "4711"}),
-		Entry("the id of a token that is a text", answering(200, "application/json", `{"token_id":"47-11"}`),
-			oauth.Principal{TokenID: "47-11"}),
 		Entry("a member in another case", answering(200, "application/json", `{"subject":"ada","Scopes":[]}`),
 			oauth.Principal{Subject: "ada", Scopes: []string{}}),
-		Entry("a principal without scopes", answering(200, "application/json", `{"scopes":[]}`),
-			oauth.Principal{Scopes: []string{}}),
 		Entry("nothing from empty members", answering(200, "application/json", `{"roles":null,"scopes":null}`),
-			oauth.Principal{}),
-		Entry("nothing from a page", answering(201, "text/html", `<p>{"subject":"eve"}`), oauth.Principal{}),
-		Entry("no member of another name", answering(200, "application/json", `{"sub":"eve"}`),
 			oauth.Principal{}),
 	)
 
@@ -174,7 +155,6 @@ var _ = Describe("Verifying at a URL of the site", func() {
 		Entry("writes a member in two cases", answering(200, "application/json", `{"scopes":["mcp"],"Scopes":[]}`),
 			"malformed"),
 		Entry("sends a number as the subject", answering(200, "application/json", `{"subject":7}`), "another type"),
-		Entry("answers with a list", answering(200, "application/json", `["ada"]`), "another type"),
 	)
 
 	DescribeTable("refuses without a request", func(ctx SpecContext, odd string) {
@@ -210,10 +190,8 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(person.Scopes).To(ceiling)
 		},
-		Entry("with scopes", `{"active":true,"scope":"mcp read"}`, Equal([]string{"mcp", "read"})),
 		Entry("with an empty scope", `{"active":true,"scope":""}`, And(BeEmpty(), Not(BeNil()))),
 		Entry("without the member", `{"active":true}`, And(BeEmpty(), Not(BeNil()))),
-		Entry("with null", `{"active":true,"scope":null}`, And(BeEmpty(), Not(BeNil()))),
 	)
 
 	DescribeTable("refuses the token after", Label("B8"), func(ctx SpecContext, body string) {
@@ -227,16 +205,7 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 	},
 		Entry("an inactive token", `{"active":false,"sub":"ada"}`),
 		Entry("a token that expires at this instant", `{"active":true,"exp":1800000000}`),
-		Entry("a token that expired long ago", `{"active":true,"exp":1}`),
 	)
-
-	It("accepts a token that expires in a second", func(ctx SpecContext) {
-		s.answer = answering(200, "application/json", `{"active":true,"exp":1800000001}`)
-		_, err := s.introspection(func(o *IntrospectionOptions) {
-			o.Now = func() time.Time { return time.Unix(1_800_000_000, 0) }
-		}).VerifyBearer(ctx, token)
-		Expect(err).NotTo(HaveOccurred())
-	})
 
 	DescribeTable("reports an outage, and logs the cause, when the site",
 		Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
@@ -248,17 +217,10 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 		}, outages,
 		Entry("does not accept our secret", answering(401, "application/json", `{"error":"invalid_client"}`),
 			"does not accept our client id and secret"),
-		Entry("forbids the request", answering(403, "application/json", `{"active":true}`),
-			"does not accept our client id and secret"),
-		Entry("answers with a page", answering(200, "text/html", `{"active":true}`), "not application/json"),
-		Entry("answers without a body", answering(204, "", ""), "it answered 204"),
 		Entry("omits active", answering(200, "application/json", `{"sub":"ada"}`), `has no "active"`),
-		Entry("sends null", answering(200, "application/json", `{"active":null}`), `has no "active"`),
 		Entry("sends active as a string", answering(200, "application/json", `{"active":"true"}`), "malformed"),
 		Entry("writes a member in two cases",
 			answering(200, "application/json", `{"active":true,"Active":false}`), "malformed"),
-		Entry("sends exp as a string", answering(200, "application/json", `{"active":true,"exp":"tomorrow"}`),
-			"malformed"),
 	)
 })
 
@@ -275,12 +237,6 @@ var _ = Describe("Connecting to the site", func() {
 		_, err := NewEndpoint(s.URL, stranger).VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("its certificate is not trusted"))
 		Expect(s.asked).To(BeEmpty())
-	})
-
-	It("reports a refused connection", func(ctx SpecContext) {
-		s.Close()
-		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ctx, token)
-		Expect(err).To(beUnavailable("it cannot be reached: dial tcp"))
 	})
 
 	It("times out", func(ctx SpecContext) {
