@@ -1,13 +1,17 @@
 package persistence
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -29,36 +33,17 @@ var _ = Describe("Opening a store in a SQLite file", func() {
 		}
 	})
 
-	It("writes the log back when it is closed", func() {
-		Expect(openIn(directory).Close()).To(Succeed())
-		Expect(filepath.Join(directory, "oauth.db-wal")).NotTo(BeAnExistingFile())
-	})
-
 	It("keeps what a statement may put back in memory, once the schema is there", Label("I22"), func() {
 		var place int
 		Expect(openIn(directory).writer.Raw("PRAGMA temp_store").Scan(&place).Error).To(Succeed())
 		Expect(place).To(Equal(2))
 	})
 
-	DescribeTable("is refused", func(prepare func(file string), reason string) {
-		file := filepath.Join(directory, "oauth.db")
-		prepare(file)
-		_, err := OpenSQLite(file)
-		Expect(err).To(MatchError(And(ContainSubstring("opening the OAuth database "+file), ContainSubstring(reason))))
-	},
-		Entry("when it is a directory", func(file string) {
-			Expect(os.Mkdir(file, 0o700)).To(Succeed())
-		}, "it is a directory: name a file in it"),
-		Entry("when it is something else", write("this is not a database, whatever its name may say"),
-			"it is not a SQLite database or it is damaged"),
-		Entry("when its schema is damaged", damageSchema, "it is not a SQLite database or it is damaged"),
-		Entry("when a newer version has written it", fromTheFuture, "another version of Pasteport has written it"),
-	)
-
-	It("is refused when its directory is a file", func() {
+	It("is refused when it is a directory, or its directory is a file", func() {
+		Expect(OpenSQLite(directory)).Error().To(MatchError(ContainSubstring("it is a directory: name a file in it")))
 		write("")(filepath.Join(directory, "file"))
-		_, err := OpenSQLite(filepath.Join(directory, "file", "oauth.db"))
-		Expect(err).To(MatchError(ContainSubstring("not a directory")))
+		Expect(OpenSQLite(filepath.Join(directory, "file", "oauth.db"))).Error().
+			To(MatchError(ContainSubstring("not a directory")))
 	})
 })
 
@@ -155,16 +140,6 @@ var _ = Describe("The server secret", Label("J2"), func() {
 		Expect(openIn(GinkgoT().TempDir()).Secrets()).NotTo(Equal(secrets))
 	})
 
-	It("is in no file of the database", Label("H3"), func() {
-		secrets, err := openIn(directory).Secrets()
-		Expect(err).NotTo(HaveOccurred())
-		for _, name := range []string{"oauth.db", "oauth.db-wal", "oauth.db-shm"} {
-			content, err := os.ReadFile(filepath.Join(directory, name))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(string(content)).NotTo(ContainSubstring(string(secrets[0])))
-		}
-	})
-
 	It("is refused when it is cut short or missing", func() {
 		store := openIn(directory)
 		write("short")(store.secretFile)
@@ -187,15 +162,109 @@ func write(content string) func(file string) {
 	return func(file string) { Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed()) }
 }
 
-func damageSchema(file string) {
-	Expect(openIn(filepath.Dir(file)).Close()).To(Succeed())
-	content, err := os.ReadFile(file)
-	Expect(err).NotTo(HaveOccurred())
-	write(strings.Replace(string(content), "CREATE TABLE grants", "CREATE TABXX grants", -1))(file)
-}
-
 func fromTheFuture(file string) {
 	store := openIn(filepath.Dir(file))
 	Expect(store.writer.Exec("INSERT INTO schema_migrations (id) VALUES ('9999_more')").Error).To(Succeed())
 	Expect(store.Close()).To(Succeed())
+}
+
+var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
+	var directory string
+	var store *Store
+	day := func(n int) time.Time { return then.Add(time.Duration(n) * 24 * time.Hour) }
+	secrets := func() [][]byte {
+		GinkgoHelper()
+		all, err := store.Secrets()
+		Expect(err).NotTo(HaveOccurred())
+		return all
+	}
+	BeforeEach(func() {
+		directory = GinkgoT().TempDir()
+		store = openIn(directory)
+	})
+
+	It("is looked for at each use, because another process may have sealed with the new one already",
+		Label("I22", "J6"), func(ctx SpecContext) {
+			other := openIn(directory)
+			for n := range 50 {
+				before := secrets()[0]
+				Expect(other.ReplaceSecret(ctx, day(n), day(n-2))).To(Succeed())
+				Expect(secrets()[0]).NotTo(Equal(before))
+				Expect(secrets()[1]).To(Equal(before))
+			}
+		})
+
+	It("is found soon when it was laid there by hand", func() {
+		secrets()
+		lain := bytes.Repeat([]byte{7}, 32)
+		Expect(os.WriteFile(store.secretFile+".lain", lain, 0o600)).To(Succeed())
+		Expect(os.Rename(store.secretFile+".lain", store.secretFile)).To(Succeed())
+		Eventually(secrets).Should(Equal([][]byte{lain}))
+	})
+
+	It("loses none when several do it at once while others read", Label("I22"), func(ctx SpecContext) {
+		first := secrets()[0]
+		var racing sync.WaitGroup
+		for range 4 {
+			mine := openIn(directory)
+			racing.Go(func() {
+				defer GinkgoRecover()
+				for range 5 {
+					Expect(mine.ReplaceSecret(ctx, day(1), time.Time{})).To(Succeed())
+					all, err := mine.Secrets()
+					Expect(err).NotTo(HaveOccurred())
+					Expect(bytes.Equal(all[len(all)-1], first)).To(BeTrue())
+				}
+			})
+		}
+		racing.Wait()
+		Expect(secrets()).To(HaveLen(21))
+	})
+})
+
+var _ = Describe("SCHEMA.md", func() {
+	var page string
+	var store *Store
+	BeforeEach(func() {
+		content, err := os.ReadFile("SCHEMA.md")
+		Expect(err).NotTo(HaveOccurred())
+		page, store = string(content), openIn(GinkgoT().TempDir())
+	})
+
+	It("describes every column of every table", func() {
+		var columns []string
+		Expect(store.reader.Raw(
+			`SELECT t.name || '.' || lower(c.name) || ' ' || upper(c.type)
+			FROM sqlite_schema t, pragma_table_info(t.name) c
+			WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'`).Scan(&columns).Error).To(Succeed())
+		Expect(described(page)).To(ConsistOf(columns))
+	})
+
+	It("justifies every index", func() {
+		var indexes []string
+		Expect(store.reader.Raw(
+			`SELECT name || ' ' || tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL`).
+			Scan(&indexes).Error).To(Succeed())
+		var justified []string
+		for _, line := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `[\\w`, ]+` \\|").
+			FindAllStringSubmatch(page, -1) {
+			table, _, _ := strings.Cut(line[1], "_by_")
+			justified = append(justified, line[1]+" "+table)
+		}
+		Expect(justified).To(ConsistOf(indexes))
+	})
+})
+
+// described lists the columns of the page as "table.column TYPE".
+func described(page string) (columns []string) {
+	for _, section := range strings.Split(page, "\n## ")[1:] {
+		table, isTable := strings.CutPrefix(strings.SplitN(section, "\n", 2)[0], "Table ")
+		if !isTable {
+			continue
+		}
+		for _, line := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) \\|").FindAllStringSubmatch(section, -1) {
+			columns = append(columns, strings.Trim(table, "`")+"."+line[1]+" "+line[2])
+		}
+	}
+	return columns
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,4 +122,58 @@ func ended(ctx context.Context, s *Store, id string) bool {
 	found, err := storespec.On(s).Grant(ctx, id)
 	Expect(err).NotTo(HaveOccurred())
 	return found.EndReason() != ""
+}
+
+var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
+	open := func() oauth.Store {
+		directory := GinkgoT().TempDir()
+		copyMigrated(directory)
+		return &alternating{stores: []oauth.Store{openIn(directory), openIn(directory)}}
+	}
+	storespec.Contract(open)
+	storespec.RecordingUses(open)
+
+	It("generate one secret when many open a new file at once", func() {
+		directory := GinkgoT().TempDir()
+		secrets := make([]string, 8)
+		var opening sync.WaitGroup
+		for i := range secrets {
+			opening.Go(func() {
+				defer GinkgoRecover()
+				kept, err := openIn(directory).Secrets()
+				Expect(err).NotTo(HaveOccurred())
+				secrets[i] = string(kept[0])
+			})
+		}
+		opening.Wait()
+		Expect(secrets).To(HaveEach(secrets[0]))
+	})
+})
+
+// alternating asks another store at every call.
+type alternating struct {
+	stores []oauth.Store
+	calls  atomic.Uint32
+}
+
+func (a *alternating) next() oauth.Store { return a.stores[int(a.calls.Add(1))%len(a.stores)] }
+
+func (a *alternating) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+	return a.next().Find(ctx, of)
+}
+
+func (a *alternating) Change(ctx context.Context, of oauth.Selection, change func(*oauth.Authorizations) error) error {
+	return a.next().Change(ctx, of, change)
+}
+
+func (a *alternating) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
+	return a.next().(oauth.UseRecorder).RecordUse(ctx, uses)
+}
+
+func (a *alternating) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
+	return a.next().UseOnce(ctx, assertion, forgetAfter)
+}
+
+func (a *alternating) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
+	return a.next().DeleteExpired(ctx, now)
 }

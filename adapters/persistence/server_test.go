@@ -292,36 +292,30 @@ var _ = Describe("A store on a database server without a file for the server sec
 	})
 })
 
-var _ = DescribeTable("A change that a database server has refused",
-	Label("I22", "D30"), func(refusal error, again bool) {
-		Expect(collides(failed("updating a grant", refusal))).To(Equal(again))
-	},
-	Entry("because another node of a cluster was faster runs again", &mysql.MySQLError{Number: 1213}, true),
-	Entry("because its snapshot is stale runs again", &mysql.MySQLError{Number: 1020}, true),
-	Entry("because its transactions cannot be serialized runs again", &pgconn.PgError{Code: "40001"}, true),
-	Entry("because of a deadlock runs again", &pgconn.PgError{Code: "40P01"}, true),
-	Entry("after the longest wait for a lock does not run again", &mysql.MySQLError{Number: 1205}, false),
-	Entry("because its node has left the cluster does not run again there", &mysql.MySQLError{Number: 1047}, false),
-	Entry("with an error of the commit, which may have succeeded, does not run again",
-		&mysql.MySQLError{Number: 1180}, false),
-)
+var _ = Describe("A change that a database server has refused", Label("I22", "D30"), func() {
+	It("runs again after a deadlock or a stale snapshot, and in no other case", func() {
+		for _, refusal := range []error{&mysql.MySQLError{Number: 1213}, &mysql.MySQLError{Number: 1020},
+			&pgconn.PgError{Code: "40001"}, &pgconn.PgError{Code: "40P01"}} {
+			Expect(collides(failed("updating a grant", refusal))).To(BeTrue(), "%v", refusal)
+		}
+		for _, number := range []uint16{1205, 1047, 1180} { // the longest wait, left its cluster, failed to commit
+			Expect(collides(failed("updating a grant", &mysql.MySQLError{Number: number}))).To(BeFalse(), "%d", number)
+		}
+	})
+})
 
 var _ = Describe("The address of a database server", func() {
-	DescribeTable("is refused, and not repeated, when it is", func(address string) {
-		Expect(IsServer(address)).To(BeFalse())
-		_, err := OpenServer(address, ServerOptions{SecretFile: "unused"})
-		Expect(err).To(MatchError(ContainSubstring("postgres://user:password@host/name")))
-		Expect(err.Error()).NotTo(Or(ContainSubstring("geheim"), ContainSubstring("shibboleth")))
-		Expect(Redacted(address)).NotTo(Or(ContainSubstring("geheim"), ContainSubstring("shibboleth")))
-	},
-		Entry("of another kind", "oracle://me:geheim@host/name"),
-		Entry("none at all", "geheim"),
-		Entry("without a host", "postgres:///name"),
-		Entry("one whose password begins with a slash", "postgres://me:/geheim@host/name"),
-		Entry("one whose password has digits before a slash", "mysql://me:7/geheim@host/name"),
-		Entry("one whose password has a sharp", "postgres://me:7#geheim@host/name"),
-		Entry("one whose port is none", "postgres://me:geheim@host:shibboleth/name"),
-	)
+	It("is refused, and not repeated", func() {
+		for _, address := range []string{"oracle://me:geheim@host/name", "geheim", "postgres:///name",
+			"postgres://me:/geheim@host/name", "mysql://me:7/geheim@host/name", "postgres://me:7#geheim@host/name",
+			"postgres://me:geheim@host:shibboleth/name"} {
+			Expect(IsServer(address)).To(BeFalse(), address)
+			_, err := OpenServer(address, ServerOptions{SecretFile: "unused"})
+			Expect(err).To(MatchError(ContainSubstring("postgres://user:password@host/name")))
+			Expect(err.Error()).NotTo(Or(ContainSubstring("geheim"), ContainSubstring("shibboleth")))
+			Expect(Redacted(address)).NotTo(Or(ContainSubstring("geheim"), ContainSubstring("shibboleth")))
+		}
+	})
 
 	It("is shown without the password and the options", func() {
 		Expect(Redacted("postgres://me:geheim@host:5432/name?sslpassword=geheim")).

@@ -143,24 +143,6 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Entry("and hides its error", func(error) error { return nil }),
 	)
 
-	It("end with their context, and leave the others alone", func(ctx SpecContext) {
-		short, cancel := context.WithCancel(ctx)
-		addCount(ctx, "before")
-		addCount(short, "left")
-		addCount(ctx, "after")
-		cancel()
-		Eventually(func() error {
-			mu.Lock()
-			defer mu.Unlock()
-			return answers["left"]
-		}).WithContext(ctx).WithTimeout(BusyTimeout).Should(MatchError(context.Canceled))
-		held.release()
-		writing.Wait()
-		Expect(answers["before"]).To(Succeed())
-		Expect(answers["after"]).To(Succeed())
-		Expect(kept()).To(Equal([]string{"after", "before"}))
-	})
-
 	It("end with their context while another write of the same transaction runs", func(ctx SpecContext) {
 		begun, goOn := make(chan struct{}), make(chan struct{})
 		write(ctx, "slow", func(tx *gorm.DB) error {
@@ -218,10 +200,4 @@ var _ = Describe("A shared transaction", Label("H5"), func() {
 			Expect(busy.Rollback().Error).To(Succeed())
 			Expect(add(ctx, d, "g")).To(Succeed())
 		})
-
-	It("refuses a transaction in it, which would undo it", func(ctx SpecContext) {
-		d := openIn(GinkgoT().TempDir())
-		err := d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error { return tx.Begin().Error })
-		Expect(err).To(MatchError(gorm.ErrInvalidTransaction))
-	})
 })

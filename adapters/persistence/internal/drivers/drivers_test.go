@@ -27,8 +27,6 @@ var _ = Describe("Opening a store on a database server", func() {
 				Not(ContainSubstring("s3cret")))))
 	},
 		Entry("for PostgreSQL", "postgres://pasteport:s3cret@127.0.0.1:1/pasteport", "postgres"),
-		Entry("for PostgreSQL by its other name", "postgresql://pasteport:s3cret@127.0.0.1:1/pasteport", "postgres"),
-		Entry("for MySQL", "mysql://pasteport:s3cret@127.0.0.1:1/pasteport", "mysql"),
 		Entry("for MariaDB", "mariadb://pasteport:s3cret@127.0.0.1:1/pasteport", "mysql"),
 	)
 
