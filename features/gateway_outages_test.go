@@ -69,6 +69,7 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3), "the grant is active")
 		},
 		Entry("an error page", failing(500, "text/html", "<h1>at db.go:12</h1>"), 502, "has failed"),
+		Entry("a web page", failing(200, "text/html", "<h1>Sign in</h1>"), 502, "answered with a web page"),
 		Entry("a 503", failing(503, "text/plain", "restarting"), 503, "has failed"),
 		Entry("a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)

@@ -233,6 +233,9 @@ func (u *Upstream) checkAnswer(answer *http.Response, session string) error {
 			fmt.Errorf("it answered %d: %s", status, outbound.HostAdvice))
 	case status < 200:
 		return failed(http.StatusBadGateway, "switches protocols", nil)
+	case status < 300 && strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html"):
+		u.askCheck()
+		return failed(http.StatusBadGateway, "answered with a web page", nil)
 	case status >= 300 && status < 400:
 		return failed(http.StatusBadGateway, "redirects, which is not followed",
 			errors.New("it redirects "+outbound.Target(answer)+": set upstream to the address of the MCP server"))
