@@ -29,28 +29,19 @@ func (s *session) route(m message.Message) {
 	number, _ := strconv.ParseInt(strings.TrimPrefix(m.ID.Key, `"`), 10, 64) // some programs answer with text
 	call, last := s.removeCall(number)
 	if call == nil { // as after a cancellation
-		s.output.unmatched(m.ID.Text)
+		s.output.log("an answer of a program matches no open call", "id", m.ID.Text)
 		return
 	}
-	if m.Error == nil {
-		s.negotiate(m)
+	s.mu.Lock()
+	var initialized struct{ ProtocolVersion string }
+	if s.revision == "" && m.Error == nil && json.Unmarshal(m.Result, &initialized) == nil {
+		s.revision = initialized.ProtocolVersion
 	}
+	s.mu.Unlock()
 	m.ID = call.id
 	s.send(call.stream, m.Encode(), last)
 	if call.stream.isInitial && m.Error != nil {
 		s.end(errRefused)
-	}
-}
-
-// negotiate records the revision in the answer to initialize.
-func (s *session) negotiate(m message.Message) {
-	var result struct {
-		Revision string `json:"protocolVersion"`
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.revision == "" && json.Unmarshal(m.Result, &result) == nil {
-		s.revision = result.Revision
 	}
 }
 

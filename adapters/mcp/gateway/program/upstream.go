@@ -5,9 +5,8 @@
 //	session   the process of a session, and its end
 //	post      the messages of a client
 //	stream    the events of a response, their resumption, and the streams that a client opens
-//	lines     the lines of the program
+//	lines     the messages of the program, and the log of what else it prints
 //	route     the messages of the program, each to the stream that it belongs to
-//	log       what the program prints besides messages
 //
 // The SDK's server transport is not used: it refuses methods that the SDK does not know, and only
 // handlers of the SDK can send a message in the response to the call that it belongs to.

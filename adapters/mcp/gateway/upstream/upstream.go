@@ -2,11 +2,10 @@
 // Upstream sends each request with a Credential and passes the response back unchanged, event by
 // event. A *gateway.Failure is the error of an upstream without a usable response.
 //
-//	headers      the headers of requests and responses that pass
-//	credential   the credential of a request, and the signed headers that identify the caller
-//	check        the check whether the upstream works
-//	transport    the timeout, the pause of an upstream that is down, errors and decompression
-//	cookies      the cookies of sessions
+//	headers     the headers that pass, the credential, and the signed headers that identify the caller
+//	check       the check whether the upstream works
+//	transport   the timeout, the pause of an upstream that is down, errors and decompression
+//	cookies     the cookies of sessions
 package upstream
 
 import (
