@@ -2,7 +2,7 @@
 // Upstream sends each request with a Credential and passes the response back unchanged, event by
 // event. A *gateway.Failure is the error of an upstream without a usable response.
 //
-//	headers     the headers that pass, the credential, and the signed headers that identify the caller
+//	headers     the headers that pass, the credential, and the signed headers about the caller
 //	check       the check whether the upstream works
 //	transport   the timeout, the pause of an upstream that is down, errors and decompression
 //	cookies     the cookies of sessions
