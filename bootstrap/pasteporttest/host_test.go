@@ -2,14 +2,24 @@ package pasteporttest_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	_ "github.com/onsi/ginkgo/v2" // its flags, which "go test ./..." passes to every package
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -86,5 +96,260 @@ func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// fakeT replaces *testing.T in Example, which has none, and in tests that must fail.
+type fakeT struct {
+	testing.TB
+	ctx     context.Context
+	end     context.CancelFunc
+	cleanup []func()
+}
+
+// failure is the message of a failed fakeT.
+type failure string
+
+func newFakeT() *fakeT {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &fakeT{ctx: ctx, end: cancel}
+}
+
+// failureOf returns the failure message of a test, or "" if it passes.
+func failureOf(test func(t testing.TB)) (message string) {
+	defer func() {
+		switch reason := recover().(type) {
+		case nil:
+		case failure:
+			message = string(reason)
+		default:
+			panic(reason)
+		}
+	}()
+	t := newFakeT()
+	defer t.finish()
+	test(t)
+	return ""
+}
+
+func (f *fakeT) Helper()                           {}
+func (f *fakeT) Context() context.Context          { return f.ctx }
+func (f *fakeT) Output() io.Writer                 { return io.Discard }
+func (f *fakeT) Cleanup(act func())                { f.cleanup = append(f.cleanup, act) }
+func (f *fakeT) Fatal(args ...any)                 { panic(failure(fmt.Sprint(args...))) }
+func (f *fakeT) Fatalf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+
+// TempDir returns a folder that is removed at the end.
+func (f *fakeT) TempDir() string {
+	folder, err := os.MkdirTemp("", "pasteporttest")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
+}
+
+// finish ends the test like the testing package.
+func (f *fakeT) finish() {
+	f.end()
+	for _, act := range slices.Backward(f.cleanup) {
+		act()
+	}
+}
+
+// open serves a library with this config.
+func open(t testing.TB, config oauth.Config) (*pasteporttest.Site, *library) {
+	t.Helper()
+	site := pasteporttest.New(t)
+	l := newLibrary(t, site.Config(config), bootstrap.WithRootCAs(site.RootCAs()))
+	site.Serve(l)
+	return site, l
+}
+
+// expectRefusal fails the test unless err is a refusal with this code and a description that
+// contains part.
+func expectRefusal(t *testing.T, err error, status int, code, part string) {
+	t.Helper()
+	var refusal *pasteporttest.Refusal
+	if !errors.As(err, &refusal) || refusal.Status != status || refusal.Code != code ||
+		!strings.Contains(refusal.Description, part) {
+		t.Errorf("got %v (%#v), want a refusal with %d, %q and %q", err, refusal, status, code, part)
+	}
+}
+
+func TestScopesOfConnection(t *testing.T) {
+	t.Parallel()
+	site, _ := open(t, libraryConfig())
+	for _, test := range []struct {
+		token              string
+		requested, granted []string
+	}{
+		{"ada-token", nil, []string{"books:read", "offline_access"}},
+		{"ada-token", []string{"books:write"}, []string{"books:write", "offline_access"}},
+		{"ada-token", []string{"books:read", "books:write"}, []string{"books:read", "books:write", "offline_access"}},
+		{"bob-token", []string{"books:read", "books:write"}, []string{"books:read", "offline_access"}},
+	} {
+		granted := site.Connect(test.token, test.requested...).Scopes()
+		slices.Sort(granted)
+		if !slices.Equal(granted, test.granted) {
+			t.Errorf("%s with %v: got %v, want %v", test.token, test.requested, granted, test.granted)
+		}
+	}
+}
+
+func TestRefusedConnections(t *testing.T) {
+	t.Parallel()
+	site, _ := open(t, libraryConfig())
+	_, err := site.TryConnect("wrong-token")
+	expectRefusal(t, err, http.StatusForbidden, "", "does not know that token")
+	_, err = site.TryConnect("")
+	expectRefusal(t, err, http.StatusBadRequest, "", "Paste your token first")
+	_, err = site.TryConnect("bob-token", "books:write")
+	expectRefusal(t, err, http.StatusSeeOther, "access_denied", "may not grant")
+	_, err = site.TryConnect("ada-token", `books"read`)
+	expectRefusal(t, err, http.StatusSeeOther, "invalid_scope", "")
+}
+
+func TestFurtherServer(t *testing.T) {
+	t.Parallel()
+	site, _ := open(t, libraryConfig())
+	archive := site.At("/archive/mcp")
+	ada := archive.Connect("ada-token")
+	if name := ada.Session().InitializeResult().ServerInfo.Name; name != "archive" {
+		t.Errorf("the session is with %q", name)
+	}
+	if got := status(t, ada, site.URL()+"/mcp"); got != http.StatusUnauthorized {
+		t.Errorf("the token of the archive returns %d at another server", got)
+	}
+}
+
+func TestMessagesOfFailures(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		do   func(t testing.TB)
+		want string
+	}{
+		"wrong token": {func(t testing.TB) {
+			site, _ := open(t, libraryConfig())
+			site.Connect("wrong-token")
+		}, "does not know that token"},
+		"no config": {func(t testing.TB) {
+			pasteporttest.New(t).Connect("ada-token")
+		}, "build the OAuth server from Site.Config"},
+		"no RootCAs": {func(t testing.TB) {
+			site := pasteporttest.New(t)
+			site.Serve(newLibrary(t, site.Config(libraryConfig())))
+			site.Connect("ada-token")
+		}, "; pass bootstrap.WithRootCAs(site.RootCAs()) to NewOAuthServer"},
+		"refused refresh": {func(t testing.TB) {
+			site, _ := open(t, libraryConfig())
+			ada := site.Connect("ada-token")
+			ada.End()
+			ada.Refresh()
+		}, "refreshing the connection: the site returned 400 Bad Request: invalid_grant"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := failureOf(test.do); !strings.Contains(got, "pasteporttest: ") ||
+				!strings.Contains(got, test.want) {
+				t.Errorf("the test fails with %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// status returns the status of an MCP server for a request of the connection. An accepted request
+// has no body and gets 400.
+func status(t *testing.T, c *pasteporttest.Connection, endpoint string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, http.NoBody)
+	check(t, err)
+	response, err := c.Client().Do(request)
+	check(t, err)
+	check(t, response.Body.Close())
+	return response.StatusCode
+}
+
+// expectOpen fails the test unless the MCP server accepts requests of the connection, or refuses
+// them if open is false.
+func expectOpen(t *testing.T, site *pasteporttest.Site, c *pasteporttest.Connection, open bool) {
+	t.Helper()
+	if got := status(t, c, site.URL()+"/mcp"); (got == http.StatusUnauthorized) == open {
+		t.Errorf("the MCP server returns %d", got)
+	}
+}
+
+func callTool(t *testing.T, c *pasteporttest.Connection, tool string) error {
+	t.Helper()
+	_, err := c.Session().CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: title{"Emma"}})
+	return err
+}
+
+func TestSessionOutlivesAccessToken(t *testing.T) {
+	t.Parallel()
+	site, _ := open(t, libraryConfig())
+	ada := site.Connect("ada-token")
+	check(t, callTool(t, ada, "read"))
+	for range 2 {
+		session := ada.Session()
+		ada.Expire()
+		expectRefusal(t, callTool(t, ada, "read"), http.StatusUnauthorized, "invalid_token", "")
+		ada.Refresh()
+		check(t, callTool(t, ada, "read"))
+		if ada.Session() != session {
+			t.Error("there is another session")
+		}
+	}
+}
+
+func TestRefusalKeepsBody(t *testing.T) {
+	t.Parallel()
+	site := pasteporttest.New(t)
+	library := newLibrary(t, site.Config(libraryConfig()), bootstrap.WithRootCAs(site.RootCAs()))
+	site.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == "/mcp" {
+			http.Error(w, "closed on Sundays", http.StatusForbidden)
+			return
+		}
+		library.ServeHTTP(w, r)
+	}))
+	ada := site.Connect("ada-token")
+	_, closed := ada.TrySession()
+	_, wrong := site.TryConnect("wrong-token")
+	ada.End()
+	for body, err := range map[string]error{
+		"closed on Sundays":       closed,
+		"</html>":                 wrong,
+		`"error":"invalid_grant"`: ada.TryRefresh(),
+	} {
+		var refusal *pasteporttest.Refusal
+		if !errors.As(err, &refusal) || !strings.Contains(refusal.Body, body) {
+			t.Errorf("got %v (%#v), want a refusal with the body %s", err, refusal, body)
+		}
+	}
+	if !strings.HasSuffix(strings.TrimSpace(closed.Error()), "403 Forbidden: closed on Sundays") {
+		t.Errorf("got %q", closed)
+	}
+}
+
+func TestExpireMovesClockOnce(t *testing.T) {
+	t.Parallel()
+	config := libraryConfig()
+	config.AccessTokenTTL = 20 * time.Minute
+	site, _ := open(t, config)
+	ada, bob := site.Connect("ada-token"), site.Connect("bob-token")
+	began := site.Now()
+	ada.Expire()
+	bob.Expire()
+	ada.Expire()
+	if passed := site.Now().Sub(began); passed < 19*time.Minute || passed > 25*time.Minute {
+		t.Errorf("%v have passed", passed)
+	}
+	expectOpen(t, site, bob, false)
+	site.Advance(time.Hour)
+	later := site.Now()
+	ada.Expire()
+	if site.Now().Before(later) {
+		t.Error("the clock has moved back")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
@@ -46,26 +45,6 @@ func TestSiteBelowPath(t *testing.T) {
 	}
 }
 
-func TestConfigKeepsMistakes(t *testing.T) {
-	t.Parallel()
-	for _, mistake := range []string{"https://%zz", "library.example"} {
-		if issuer := pasteporttest.New(t).Config(oauth.Config{Issuer: mistake}).Issuer; issuer != mistake {
-			t.Errorf("the Issuer %s became %s, so NewOAuthServer cannot report it", mistake, issuer)
-		}
-	}
-}
-
-func TestClockOfSite(t *testing.T) {
-	t.Parallel()
-	site := pasteporttest.New(t)
-	config := site.Config(libraryConfig())
-	before := config.Now()
-	site.Advance(time.Hour)
-	if passed := config.Now().Sub(before); passed < time.Hour || site.Now().Before(before.Add(time.Hour)) {
-		t.Errorf("%v have passed", passed)
-	}
-}
-
 // outputT records the output of the test.
 type outputT struct {
 	*fakeT
@@ -101,15 +80,5 @@ func TestSiteEndsBeforeItsStore(t *testing.T) {
 	fake.finish()
 	if open {
 		t.Error("the site is served without its store")
-	}
-}
-
-func TestAddressEndsWithTest(t *testing.T) {
-	t.Parallel()
-	fake := newFakeT()
-	site := pasteporttest.New(fake)
-	fake.finish()
-	if site.IsOpen() {
-		t.Error("the address of a site that was never served stays open")
 	}
 }

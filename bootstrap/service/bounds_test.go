@@ -5,8 +5,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,7 +20,10 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 const soon = 10 * time.Second
@@ -88,9 +97,6 @@ var _ = Describe("Deadlines of the service's own listeners", Label("operations")
 		Expect(err).NotTo(HaveOccurred(), "the server has closed it")
 	},
 		Entry("to the root", "/"), Entry("to an unknown path", "/nothing"),
-		Entry("to an unknown path of the authorization server", "/oauth/nothing"),
-		Entry("to its metadata", "/.well-known/oauth-authorization-server"),
-		Entry("to the resource metadata", "/.well-known/oauth-protected-resource/mcp"),
 		Entry("to readiness", "admin /readyz"), Entry("to an unknown path of the admin listener", "admin /nothing"),
 	)
 
@@ -121,3 +127,87 @@ var _ = Describe("The number of connections", Label("operations"), func() {
 				httpserver.ProcessCapacity().Connections())))
 	})
 })
+
+func TestServer(t *testing.T) { suite.Run(t, "Server") }
+
+var _ = Describe("Locking the data folder", func() {
+	const issuer, other = "https://one.example", "https://other.example"
+
+	It("refuses a service with another issuer while one runs", func() {
+		dir := GinkgoT().TempDir()
+		first, err := lockFolder(dir, issuer)
+		Expect(err).NotTo(HaveOccurred())
+		second, err := lockFolder(dir, issuer)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(first.Close()).To(Succeed())
+		_, err = lockFolder(dir, other)
+		Expect(err).To(MatchError(And(ContainSubstring(issuer), ContainSubstring(dir), ContainSubstring("--data"))))
+		Expect(second.Close()).To(Succeed())
+		next, err := lockFolder(dir, other)
+		Expect(err).NotTo(HaveOccurred(), "after all have ended")
+		Expect(next.Close()).To(Succeed())
+	})
+})
+
+var _ = Describe("Mistakes of a service", Label("F9", "configuration"), func() {
+	It("are about settings that exist", func() {
+		names, checked := DefaultConfig().Table().Names(), 0
+		files, err := filepath.Glob("*.go")
+		Expect(err).NotTo(HaveOccurred())
+		named := regexp.MustCompile(`(?:NewMistake|mistaken|wrong)\("([^"]+)"`)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			Expect(err).NotTo(HaveOccurred())
+			for _, found := range named.FindAllStringSubmatch(string(source), -1) {
+				Expect(names).To(ContainElement(found[1]), file)
+				checked++
+			}
+		}
+		Expect(checked).To(BeNumerically(">", 25))
+	})
+
+	It("are not about the defaults, which are those of a host", func() {
+		config := DefaultConfig().authorization()
+		for _, lifetime := range config.Lifetimes() {
+			value := *lifetime.Value
+			if value == 0 {
+				value = oauth.Off
+			}
+			Expect(value).To(Equal(lifetime.Default), lifetime.Field)
+		}
+		Expect(config.Limits).To(Equal(oauth.DefaultLimits()))
+	})
+})
+
+var _ = Describe("The command line of a program", Label("U23", "configuration"), func() {
+	DescribeTable("is split without a shell:", func(line string, env map[string]string, words ...string) {
+		p, err := parseProgram(line)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(append([]string{p.Command}, p.Args...)).To(Equal(words))
+		Expect(maps.Collect(maps.All(p.Env))).To(Equal(env))
+	},
+		Entry("at spaces", " npx  -y pkg ", map[string]string{}, "npx", "-y", "pkg"),
+		Entry("outside of quotes", `sh -c 'a "b" $HOME' "it's" ''`, map[string]string{}, "sh", "-c", `a "b" $HOME`,
+			"it's", ""),
+		Entry("with variables before the command", `K={token} A='b c' cmd C=d`,
+			map[string]string{"K": "{token}", "A": "b c"}, "cmd", "C=d"),
+	)
+})
+
+// FuzzProgram reads what it has written.
+func FuzzProgram(f *testing.F) {
+	f.Fuzz(func(t *testing.T, line string) {
+		p, err := parseProgram(line)
+		if err != nil {
+			return
+		}
+		again, err := parseProgram(formatProgram(p)[len(programPrefix):])
+		if err != nil || !isSame(p, again) {
+			t.Fatalf("%q is %q, then %q (%v)", line, p, again, err)
+		}
+	})
+}
+
+func isSame(a, b bootstrap.Upstream) bool {
+	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && maps.Equal(a.Env, b.Env)
+}

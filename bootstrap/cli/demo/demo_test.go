@@ -94,15 +94,6 @@ var _ = Describe("The steps of the demo", func() {
 			Expect(string(log)).NotTo(ContainSubstring(found(token, []byte(out))))
 		})
 
-	It("run again on the same folder, with a valid token", func(ctx SpecContext) {
-		_, first, _ := once(ctx)
-		code, second, errOut := once(ctx)
-		Expect(errOut).To(BeEmpty())
-		Expect(code).To(Equal(0))
-		Expect(numbers(second)).To(Equal(nine), second)
-		Expect(found(token, []byte(second))).NotTo(Equal(found(token, []byte(first))))
-	})
-
 	It("use the token of PASTEPORT_DEMO_TOKEN", func(ctx SpecContext) {
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "the-reader-s-own")
 		code, out, _ := once(ctx)
@@ -130,18 +121,5 @@ var _ = Describe("The steps of the demo", func() {
 		Expect(code).To(Equal(1))
 		Expect(errOut).To(And(ContainSubstring(taken.Addr().String()), ContainSubstring("choose another with --addr")))
 		Expect(dir).NotTo(BeAnExistingFile())
-	})
-
-	It("do not start when the folder cannot be written", func(ctx SpecContext) {
-		Expect(os.WriteFile(dir, []byte("a file"), 0o600)).To(Succeed())
-		code, _, errOut := once(ctx)
-		Expect(code).To(Equal(1))
-		Expect(errOut).To(And(ContainSubstring(dir), ContainSubstring("--data")))
-	})
-
-	It("do not start on a public address", func(ctx SpecContext) {
-		code, _, errOut := once(ctx, "--addr", "0.0.0.0:0")
-		Expect(code).To(Equal(1))
-		Expect(errOut).To(ContainSubstring("choose a loopback address"))
 	})
 })

@@ -1,7 +1,6 @@
 package demo_test
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"html"
@@ -161,33 +160,6 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("\nConnected"))
 	})
 
-	It("has no consent page at the short address while the client is connected", func() {
-		Expect(newest()).To(ContainSubstring("/oauth/authorize?"))
-		answer(newest(), "approve")
-		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("What next"))
-		Expect(string(read(direct.Get(found(address, out.Contents()))))).
-			To(ContainSubstring("The terminal says what to do next."))
-	})
-
-	It("prints the commands that show this connection and all", func(ctx SpecContext) {
-		answer(newest(), "approve")
-		Eventually(out).WithTimeout(10 * time.Second).
-			Should(gbytes.Say(" connections --data " + dir + "\n.* trace --data " + dir))
-		shown := func(ctx context.Context) string { // the attempt is stored in the background
-			var text bytes.Buffer
-			_ = cli.Run(ctx, []string{"trace", "--data", dir}, nil, &text, &text)
-			return text.String()
-		}
-		Eventually(shown).WithContext(ctx).WithTimeout(10 * time.Second).
-			Should(MatchRegexp(`(?s)agent +pasteport-demo/2\n.* 1  .*authorization request.*MCP call +ok`))
-	})
-
-	It("invites again when the input has ended", func() {
-		Expect(keys.Close()).To(Succeed())
-		answer(newest(), "approve")
-		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("What next(.|\n)*Your turn"))
-	})
-
 	It("shows a refusal and prints another address, which works", func() {
 		first := newest()
 		answer(first, "deny")
@@ -207,7 +179,6 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("\nNot connected: .*" + why))
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Ctrl-C ends the demo"))
 	},
-		Entry("a code that the site does not know", "", "invalid_grant"),
 		Entry("the answer to another address", "another", "state"),
 	)
 })

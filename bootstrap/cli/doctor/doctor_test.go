@@ -139,20 +139,8 @@ var _ = Describe("Checking a malicious server", func() {
 			Expect(of(r, id).Status).To(Equal(failed))
 			Expect(unfit(r, hostToken, "code-of-the-specs")).To(BeEmpty())
 		},
-		Entry("when the challenge is truncated", func(s *script) { s.challenge = `Bearer a="` }, "challenge"),
-		Entry("when the URL in the challenge is malformed", func(s *script) {
-			s.challenge = `Bearer resource_metadata="%zz"`
-		}, "resource"),
-		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource"),
-		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource"),
 		Entry("when the document is endless", func(s *script) {
 			s.resource = `{"x":"` + strings.Repeat("x", maxBody) + `"}`
-		}, "resource"),
-		Entry("when members have wrong types", func(s *script) {
-			s.resource = `{"resource":1,"authorization_servers":{}}`
-		}, "resource"),
-		Entry("when an issuer is not a URL", func(s *script) {
-			s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}`
 		}, "resource"),
 		Entry("when an endpoint is a script URL", func(s *script) {
 			s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1)
@@ -160,10 +148,6 @@ var _ = Describe("Checking a malicious server", func() {
 		Entry("when the form posts to another server", func(s *script) {
 			s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1)
 		}, "login"),
-		Entry("when the action of the form is malformed", func(s *script) {
-			s.page = strings.Replace(s.page, "/authorize", "%zz", 1)
-		}, "login"),
-		Entry("when the redirect is malformed", func(s *script) { s.location = "%zz" }, "login"),
 		Entry("when the redirect sends the token to another site", func(s *script) {
 			s.location = "https://thief.example/?" + hostToken
 		}, "login"),

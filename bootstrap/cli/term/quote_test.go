@@ -20,3 +20,18 @@ func TestQuoteIsOneWordOfShell(t *testing.T) {
 		}
 	}
 }
+
+func TestCutEndsAtTheWidth(t *testing.T) {
+	t.Parallel()
+	for text, cut := range map[string]string{
+		"":      "",
+		"four":  "four",
+		"fives": "fiv…",
+		"müde":  "müde",
+		"日本語です": "日本語…",
+	} {
+		if got := term.Cut(text, 4); got != cut {
+			t.Errorf("%q is cut to %q, not %q", text, got, cut)
+		}
+	}
+}

@@ -8,11 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 const soon = 10 * time.Second
@@ -129,3 +132,5 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Entry("hardly any", Capacity{Files: 10, Memory: 1 << 20}, minConnections),
 	)
 })
+
+func TestHTTPServer(t *testing.T) { suite.Run(t, "HTTP server") }
