@@ -7,6 +7,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // OpenConsent opens the ticket of a submitted form. It refuses with InvalidTicket or ExpiredTicket,
@@ -72,7 +73,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err != nil {
 		return secret, err
 	}
-	principal, err := s.check(ctx, oauth.Guess{By: pasted.By}, request.Resource, host)
+	principal, err := s.check(ctx, quota.Guess{By: pasted.By}, request.Resource, host)
 	if err != nil {
 		return secret, err
 	}

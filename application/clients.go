@@ -9,6 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // client returns the client of an authorization request. One that registered itself or that this
@@ -59,11 +60,11 @@ func clientRefusal(err error) error {
 // AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is
 // read.
 func (s *Server) AdmitRegistration(ctx context.Context) error {
-	wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).Registration()...)
+	wait := s.ports.Rates.Take(s.now(), quota.RequesterFrom(ctx).Registration()...)
 	if wait == 0 {
 		return nil
 	}
-	s.ports.Limited.Observe(oauth.LimitRegistrations, oauth.LimitRefused)
+	s.ports.Limited.Observe(quota.Registrations, quota.Refused)
 	return oauth.RefuseFor(wait, oauth.TooManyRegistrations, "L10", "Too many apps are registering just now")
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // EndGrantsOf ends all grants of a host token, withdraws its codes that are not redeemed, and
@@ -100,7 +101,7 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 		return Connections{}, err
 	}
 	var found Connections
-	err = s.enterLane(ctx, oauth.Guess{By: pasted.By}, host, func(ctx context.Context) (err error) {
+	err = s.enterLane(ctx, quota.Guess{By: pasted.By}, host, func(ctx context.Context) (err error) {
 		if found, err = s.connectionsOf(ctx, host); err == nil && len(found.Active) == 0 {
 			err = oauth.Refuse(oauth.WrongHostToken, "B6", "the token has no connections")
 		}

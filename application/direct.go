@@ -9,6 +9,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // directLife is how long an answer of a verifier about a direct token counts.
@@ -97,7 +98,7 @@ func (s *Server) askOnce(ctx context.Context, token directToken) (oauth.Principa
 		if principal, err, known := s.directAnswer(token); known {
 			return principal, err
 		}
-		guess := oauth.Guess{By: oauth.RequesterFrom(ctx), AtOnce: true}
+		guess := quota.Guess{By: quota.RequesterFrom(ctx), AtOnce: true}
 		return s.ask(token, func() (oauth.Principal, error) {
 			return s.check(context.WithoutCancel(ctx), guess, token.resource, token.host)
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // Grants iterates over all active grants and unredeemed codes, oldest first. The store has to be an
@@ -116,7 +117,7 @@ func (s *Server) enforceGrantLimit(ctx context.Context, newID string, host oauth
 			"error", err)
 	}
 	for range ended {
-		s.ports.Limited.Observe(oauth.LimitGrants, oauth.LimitEvicted)
+		s.ports.Limited.Observe(quota.Grants, quota.Evicted)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // Pasted is the host token of a submitted form.
@@ -12,7 +13,7 @@ type Pasted struct {
 	Token    string
 	Fields   map[string]string // instead of Token, if the site asks for several
 	Reviewed string            // of an oauth.ToolReview, which contains the token
-	By       oauth.Requester
+	By       quota.Requester
 }
 
 // parsePasted parses the token or the fields from the form of a ticket.
@@ -28,7 +29,7 @@ func (s *Server) parsePasted(pasted Pasted, ticket string, fields credential.Fie
 }
 
 // check waits for the lane of a guess, and verifies the token with the verifier of the resource.
-func (s *Server) check(ctx context.Context, guess oauth.Guess, resource oauth.Resource,
+func (s *Server) check(ctx context.Context, guess quota.Guess, resource oauth.Resource,
 	host oauth.HostToken) (principal oauth.Principal, err error) {
 	guess.Resource = resource.String()
 	err = s.enterLane(ctx, guess, host, func(ctx context.Context) error {
@@ -41,7 +42,7 @@ func (s *Server) check(ctx context.Context, guess oauth.Guess, resource oauth.Re
 
 // enterLane waits for the lane of a guess, and reports to it what check has found. A client that
 // hangs up does not cancel the check, or it could have tokens checked without being counted.
-func (s *Server) enterLane(ctx context.Context, guess oauth.Guess, host oauth.HostToken,
+func (s *Server) enterLane(ctx context.Context, guess quota.Guess, host oauth.HostToken,
 	check func(context.Context) error) (err error) {
 	if guess.Token, err = s.settings.Keys.Fingerprint(host); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (s *Server) enterLane(ctx context.Context, guess oauth.Guess, host oauth.Ho
 	if err != nil {
 		return err
 	}
-	result := oauth.GuessUndecided
+	result := quota.Undecided
 	defer func() { leave(result) }()
 	checking := context.WithoutCancel(ctx)
 	if deadline, has := ctx.Deadline(); has {
@@ -61,9 +62,9 @@ func (s *Server) enterLane(ctx context.Context, guess oauth.Guess, host oauth.Ho
 	err = check(checking)
 	switch kind, _ := oauth.KindOf(err); {
 	case err == nil:
-		result = oauth.GuessRight
+		result = quota.Right
 	case kind == oauth.WrongHostToken:
-		result = oauth.GuessWrong
+		result = quota.Wrong
 	}
 	return err
 }

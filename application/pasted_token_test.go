@@ -14,6 +14,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // consent returns the consent page of a new request.
@@ -57,7 +58,7 @@ var _ = Describe("Verifying pasted tokens", Label("B20"), func() {
 	// paste sends a form with a token, and returns its error.
 	paste := func(ctx context.Context, token, address string) chan error {
 		GinkgoHelper()
-		by := oauth.RequesterAt(netip.MustParseAddr(address), server.settings.Limits)
+		by := quota.RequesterAt(netip.MustParseAddr(address), server.settings.Limits.UnlimitedNetworks)
 		consent, answer := server.consent(context.Background(), ""), make(chan error, 1)
 		go func() {
 			_, err := server.Approve(ctx, consent, Pasted{Token: token, By: by})
@@ -88,13 +89,13 @@ var _ = Describe("Verifying pasted tokens", Label("B20"), func() {
 })
 
 var _ = Describe("Reporting the check of a pasted token", Label("B6"), func() {
-	DescribeTable("reports", func(ctx SpecContext, err error, result oauth.GuessResult) {
+	DescribeTable("reports", func(ctx SpecContext, err error, result quota.Result) {
 		server := serverOver(openStore(), func(*oauth.Config) {})
 		told := make(reports, 1)
 		server.ports.Lanes = told
 		host, parseErr := oauth.ParseHostToken("token")
 		Expect(parseErr).NotTo(HaveOccurred())
-		checked := server.enterLane(ctx, oauth.Guess{}, host, func(context.Context) error { return err })
+		checked := server.enterLane(ctx, quota.Guess{}, host, func(context.Context) error { return err })
 		if err == nil {
 			Expect(checked).To(Succeed())
 		} else {
@@ -102,10 +103,10 @@ var _ = Describe("Reporting the check of a pasted token", Label("B6"), func() {
 		}
 		Expect(<-told).To(Equal(result))
 	},
-		Entry("a right token", nil, oauth.GuessRight),
-		Entry("one that the site does not know", oauth.Refuse(oauth.WrongHostToken, "B8", ""), oauth.GuessWrong),
+		Entry("a right token", nil, quota.Right),
+		Entry("one that the site does not know", oauth.Refuse(oauth.WrongHostToken, "B8", ""), quota.Wrong),
 		Entry("one that the site cannot check", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""),
-			oauth.GuessUndecided),
+			quota.Undecided),
 	)
 
 	It("reports a token without connections as wrong, also one that the site knows, and returns none",
@@ -114,7 +115,7 @@ var _ = Describe("Reporting the check of a pasted token", Label("B6"), func() {
 			told := make(reports, 1)
 			server.ports.Lanes = told
 			Expect(server.FindConnections(ctx, Pasted{Token: "host-token"})).To(HaveField("Active", BeEmpty()))
-			Expect(<-told).To(Equal(oauth.GuessWrong))
+			Expect(<-told).To(Equal(quota.Wrong))
 		})
 })
 
@@ -152,9 +153,9 @@ func (d deadlines) note(ctx context.Context) {
 	d <- deadline
 }
 
-func (d deadlines) Enter(ctx context.Context, _ oauth.Guess) (func(oauth.GuessResult), error) {
+func (d deadlines) Enter(ctx context.Context, _ quota.Guess) (func(quota.Result), error) {
 	d.note(ctx)
-	return func(oauth.GuessResult) {}, nil
+	return func(quota.Result) {}, nil
 }
 
 func (deadlines) Remember(oauth.Fingerprint, string) {}
@@ -166,16 +167,16 @@ var _ = Describe("Knowing a token as right", Label("B6"), func() {
 		restarted := limits.NewLanes(1, time.Now, nil)
 		server.ports.Lanes = restarted
 		Expect(check(ctx, server, tokens)).To(Succeed())
-		by := oauth.RequesterAt(netip.MustParseAddr("203.0.113.7"), server.settings.Limits)
+		by := quota.RequesterAt(netip.MustParseAddr("203.0.113.7"), server.settings.Limits.UnlimitedNetworks)
 		for i := range 2 { // the wrong token, and the turn of this second
-			wrong := oauth.Guess{By: by, Token: oauth.Fingerprint{byte(i)}, AtOnce: true}
+			wrong := quota.Guess{By: by, Token: oauth.Fingerprint{byte(i)}, AtOnce: true}
 			leave, err := restarted.Enter(ctx, wrong)
 			Expect(err).NotTo(HaveOccurred())
-			leave(oauth.GuessWrong)
+			leave(quota.Wrong)
 		}
 		host, err := oauth.ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
-		right := oauth.Guess{By: by, Resource: server.settings.Resources[0].Resource.String(), AtOnce: true}
+		right := quota.Guess{By: by, Resource: server.settings.Resources[0].Resource.String(), AtOnce: true}
 		right.Token, err = server.settings.Keys.Fingerprint(host)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(restarted.Enter(ctx, right)).Error().NotTo(HaveOccurred())
@@ -191,10 +192,10 @@ var _ = Describe("Knowing a token as right", Label("B6"), func() {
 })
 
 // reports are the results that lanes get.
-type reports chan oauth.GuessResult
+type reports chan quota.Result
 
-func (r reports) Enter(context.Context, oauth.Guess) (func(oauth.GuessResult), error) {
-	return func(result oauth.GuessResult) { r <- result }, nil
+func (r reports) Enter(context.Context, quota.Guess) (func(quota.Result), error) {
+	return func(result quota.Result) { r <- result }, nil
 }
 
 func (r reports) Remember(oauth.Fingerprint, string) {}

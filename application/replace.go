@@ -6,6 +6,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // ReplaceHostToken moves the connections of a host token to another token of the same person, and
@@ -53,7 +54,7 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 	if err != nil {
 		return found, err
 	}
-	replaced, guess := 0, oauth.Guess{By: pasted.By, Resource: found.Active[0].Resource.String()}
+	replaced, guess := 0, quota.Guess{By: pasted.By, Resource: found.Active[0].Resource.String()}
 	err = s.enterLane(ctx, guess, host, func(ctx context.Context) error {
 		replaced, err = s.replaceHost(ctx, prints, old, host)
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // maxAnswers bounds the answers of verifiers that are kept.
@@ -32,12 +33,12 @@ type Ports struct {
 	Assertions client.AssertionReader
 	Verifier   oauth.BearerVerifier                    // nil for a Server that verifies no token
 	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
-	Lanes      oauth.Lanes
-	Rates      oauth.RateLimit      // of unknown tokens and registrations
+	Lanes      quota.Lanes
+	Rates      quota.RateLimit      // of unknown tokens and registrations
 	Witness    oauth.SecretVerifier // nil when the store keeps no fingerprint
 	Journal    attempt.Journal      // of the steps of connections; may be nil
 	OnDecision func(event string)   // called with each audit event; may be nil
-	Limited    oauth.LimitObserver  // may be nil
+	Limited    quota.Observer       // may be nil
 	Now        func() time.Time
 	Random     io.Reader
 	Logger     *slog.Logger

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 // BindTools makes approvals show how the tools of an MCP server differ from those of an earlier
@@ -12,13 +13,13 @@ func (s *Server) BindTools() { s.bindsTools.Store(true) }
 
 // RecordTools records a list that a client of the grant gets, and returns which of the tools the
 // client may see.
-func (s *Server) RecordTools(ctx context.Context, id string, list oauth.ToolList) (oauth.ToolPins, error) {
+func (s *Server) RecordTools(ctx context.Context, id string, list toolset.List) (toolset.Pins, error) {
 	if grant := s.store.Trusted(id); grant != nil && grant.Tools().After(list) == grant.Tools() {
 		return grant.Tools(), nil
 	}
 	grant, err := s.store.Grant(ctx, id)
 	if err != nil {
-		return oauth.ToolPins{}, err
+		return toolset.Pins{}, err
 	}
 	pins := grant.Tools().After(list)
 	if pins == grant.Tools() {

@@ -9,6 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // readSecret begins a token request: it records the step, admits the client, and parses the secret
@@ -56,9 +57,9 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 
 // countUnknown counts an unknown secret for the requester, and returns the wait after too many.
 func (s *Server) countUnknown(ctx context.Context) time.Duration {
-	wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).UnknownToken()...)
+	wait := s.ports.Rates.Take(s.now(), quota.RequesterFrom(ctx).UnknownToken()...)
 	if wait > 0 {
-		s.ports.Limited.Observe(oauth.LimitUnknownTokens, oauth.LimitRefused)
+		s.ports.Limited.Observe(quota.UnknownTokens, quota.Refused)
 	}
 	return wait
 }

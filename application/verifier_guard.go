@@ -12,6 +12,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 	"github.com/pasteport/pasteport/domain/recovered"
 )
 
@@ -32,7 +33,7 @@ type verifierGuard struct {
 	calls    *semaphore.Weighted // under way, also those of a verifier that ignores its context
 	pasted   *semaphore.Weighted // calls for pasted tokens, which leave a quarter to refreshes
 	fields   credential.Fields
-	limited  oauth.LimitObserver
+	limited  quota.Observer
 	logger   *slog.Logger
 }
 
@@ -88,7 +89,7 @@ func (g verifierGuard) verifyPasted(ctx context.Context, host oauth.HostToken) (
 	waiting, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	if err := g.pasted.Acquire(waiting, 1); err != nil {
-		g.limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
+		g.limited.Observe(quota.Verifications, quota.Refused)
 		return oauth.Principal{}, oauth.RefuseFor(time.Second, oauth.HostTokenNotVerifiable, "B20",
 			"too many tokens are being checked", err)
 	}

@@ -39,6 +39,7 @@ import (
 	"github.com/pasteport/pasteport/domain/diagnosis"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // OAuthServer is the authorization server of one site. Its methods are safe for concurrent use.
@@ -53,8 +54,8 @@ type OAuthServer struct {
 	ended     *endedGrants
 	host      sync.Once // checks the limits of its http.Server
 	bodies    *message.BodyMemory
-	limited   oauth.LimitObserver
-	calls     oauth.RateLimit
+	limited   quota.Observer
+	calls     quota.RateLimit
 	replicas  bool // may share the store
 
 	registered registrations
@@ -140,7 +141,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 }
 
 func warnOfEarlyRefresh(settings *oauth.Settings, logger *slog.Logger) {
-	if settings.AccessTokenTTL < oauth.EarlyRefresh {
+	if settings.AccessTokenTTL < 6*time.Minute {
 		logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in the "+
 			"last five minutes of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more",
 			"access_token_ttl", settings.AccessTokenTTL.String())

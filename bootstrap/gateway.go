@@ -17,6 +17,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // The credentials for an upstream, in GatewayConfig.Credential.
@@ -103,7 +104,7 @@ func (m *MCPServer) openGateway(to Upstream, config GatewayConfig) error {
 func newStarts(maxProcesses int) func(person string) bool {
 	starts, perMinute := limits.NewRates(), max(30, 3*maxProcesses)
 	return func(person string) bool {
-		return starts.Take(time.Now(), oauth.Rate{Of: person, Events: 1, PerMinute: perMinute}) == 0
+		return starts.Take(time.Now(), quota.Rate{Of: person, Events: 1, PerMinute: perMinute}) == 0
 	}
 }
 

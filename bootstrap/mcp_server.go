@@ -21,6 +21,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/adapters/mcp/sdkserver"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // MCPServer is an MCP server behind the bearer token check (RFC 6750, RFC 9728).
@@ -120,7 +121,7 @@ func (m *MCPServer) protection() guard.Options {
 		m.authz.host.Do(func() { warnOfMissingLimits(c.Request(), m.authz.config.Logger) })
 		ctx := follow.Begin(c)
 		if settings.AcceptHostTokens {
-			ctx = oauth.WithRequester(ctx, m.authz.endpoints.RequesterOf(c))
+			ctx = quota.WithRequester(ctx, m.authz.endpoints.RequesterOf(c))
 		}
 		return ctx
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // OAuthOption configures an OAuthServer.
@@ -32,7 +33,7 @@ type oauthOptions struct {
 	appearance Appearance
 
 	decided       func(event string)
-	limited       oauth.LimitObserver
+	limited       quota.Observer
 	sweepInterval time.Duration
 	wrong         []error
 }
@@ -89,7 +90,7 @@ func WithDecisions(count func(event string)) OAuthOption {
 
 // WithLimitObserver calls observe for each request that a limit of the Config slows or refuses, and
 // for each session or connection that a limit ends.
-func WithLimitObserver(observe oauth.LimitObserver) OAuthOption {
+func WithLimitObserver(observe quota.Observer) OAuthOption {
 	return func(o *oauthOptions) { o.limited = observe }
 }
 

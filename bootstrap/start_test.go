@@ -59,7 +59,7 @@ var _ = Describe("Starting a host", func() {
 			struct{ oauth.Store }{openStore()})), &line)).To(Succeed())
 		Expect(line.Level).To(Equal("INFO"))
 		Expect(line.Missing).To(Equal("oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, " +
-			"oauth.AuthorizationLister, oauth.ClientDocumentStore, attempt.Log"))
+			"oauth.AuthorizationLister, client.DocumentStore, attempt.Log"))
 		page, err := os.ReadFile("../docs/embedding.md")
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range strings.Split(line.Missing, ", ") {

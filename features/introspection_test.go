@@ -13,6 +13,7 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC 7662"), func() {
@@ -140,7 +141,7 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 			inBody := url.Values{"token": {token}, "client_id": {notes}, "client_secret": {notesSecret}}
 			Expect(Post(ctx, world.Issuer+"/oauth/introspect", inBody, forwarded(office))).
 				To(BeRefusedAs(http.StatusUnauthorized, "invalid_client"))
-			for range oauth.UnknownTokensPerMinute {
+			for range quota.UnknownTokensPerMinute {
 				wrong(notes, filesSecret)
 			}
 			refused := wrong(notes, filesSecret)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service"
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // freeGuesses is how many different wrong tokens a network may paste before it takes turns.
@@ -247,7 +247,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 	}
 	exhaust := func(ctx context.Context) {
 		GinkgoHelper()
-		for range oauth.UnknownTokensPerMinute {
+		for range quota.UnknownTokensPerMinute {
 			Expect(from(ctx, office, client.Refresh(unknown))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
 		}
 		Expect(from(ctx, office, client.Refresh(unknown)).StatusCode).To(Equal(http.StatusTooManyRequests))
@@ -280,7 +280,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 	DescribeTable("do not include a known token that is refused",
 		func(ctx SpecContext, refused func(context.Context) url.Values) {
 			form := refused(ctx)
-			for range 2 * oauth.UnknownTokensPerMinute {
+			for range 2 * quota.UnknownTokensPerMinute {
 				Expect(from(ctx, office, form)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
 			}
 			exhaust(ctx)
@@ -299,7 +299,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 	)
 
 	It("do not include malformed requests", func(ctx SpecContext) {
-		for range oauth.UnknownTokensPerMinute {
+		for range quota.UnknownTokensPerMinute {
 			for _, name := range []string{"refresh_token", "grant_type", "client_id"} {
 				form := client.Refresh(unknown)
 				form.Del(name)

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pasteport/pasteport/bootstrap/service"
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // askAs sends the client's request to a replica with another client_id.
@@ -191,7 +191,7 @@ type registered [16]byte
 
 // registerAndOpen registers a client, and returns the zero value unless its id opens.
 func (w *World) registerAndOpen() (digest registered) {
-	w.Clock.Advance(time.Minute / oauth.RegistrationsPerMinute)
+	w.Clock.Advance(time.Minute / quota.RegistrationsPerMinute)
 	answer := w.handle(http.MethodPost, w.Issuer+"/oauth/register",
 		`{"client_name":"An app","redirect_uris":["http://127.0.0.1/callback"]}`)
 	var members struct {
@@ -263,7 +263,7 @@ var _ = Describe("Flooding the server with registrations", Label("L10"), func() 
 		register := func(ctx context.Context, address string) int {
 			return world.Register(ctx, body, forwarded(address)).StatusCode
 		}
-		for range oauth.AddressRegistrationsPerMinute {
+		for range quota.AddressRegistrationsPerMinute {
 			Expect(register(ctx, "203.0.113.7")).To(Equal(http.StatusCreated))
 		}
 		refused := world.Register(ctx, body, forwarded("203.0.113.7"))
@@ -271,7 +271,7 @@ var _ = Describe("Flooding the server with registrations", Label("L10"), func() 
 		Expect(refused.Header.Get("Retry-After")).To(Equal("2"))
 		Expect(decode(refused)["error"]).To(Equal("temporarily_unavailable"))
 		for _, address := range []string{"203.0.113.8", "203.0.113.9", "203.0.113.10", "203.0.113.11"} {
-			for range oauth.AddressRegistrationsPerMinute {
+			for range quota.AddressRegistrationsPerMinute {
 				Expect(register(ctx, address)).To(Equal(http.StatusCreated))
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // Options says how documents are fetched. Its zero value is the strictest.
@@ -44,8 +45,8 @@ type Config struct {
 	Logger        *slog.Logger         // nil for none
 	RootCAs       *x509.CertPool       // nil for those of the system
 	Resolver      *net.Resolver        // nil for Go's; its addresses are checked
-	Fetches       oauth.RateLimit      // how many a minute
-	Limited       oauth.LimitObserver  // called when a limit slows or refuses; nil for none
+	Fetches       quota.RateLimit      // how many a minute
+	Limited       quota.Observer       // called when a limit slows or refuses; nil for none
 	Pinned        *Pinned              // documents that are used without a fetch; nil for none
 	Store         client.DocumentStore // keeps documents of approved clients; nil keeps them in memory only
 }
@@ -120,7 +121,7 @@ func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) 
 	o := d.options
 	if !known {
 		host := strings.TrimSuffix(strings.ToLower(at.Host()), ":443")
-		if wait := o.Fetches.Take(o.Now(), oauth.RequesterFrom(ctx).Fetch(host)...); wait > 0 {
+		if wait := o.Fetches.Take(o.Now(), quota.RequesterFrom(ctx).Fetch(host)...); wait > 0 {
 			return client.RetryableAfter(wait, fmt.Errorf("%w in a minute for one network or from one host",
 				client.ErrBudget))
 		}
@@ -128,7 +129,7 @@ func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) 
 	if d.slots.TryAcquire(1) {
 		return nil
 	}
-	o.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
+	o.Limited.Observe(quota.Fetches, quota.Slowed)
 	ctx, cancel := context.WithTimeout(ctx, d.limits.wait)
 	defer cancel()
 	if d.slots.Acquire(ctx, 1) != nil {

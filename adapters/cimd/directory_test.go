@@ -17,6 +17,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 var quiet = log.New(io.Discard, "", 0)
@@ -125,14 +126,14 @@ var _ = Describe("Fetching a client's metadata document", func() {
 
 	It("refuses a request for which no slot becomes free, and counts that",
 		Label("C21", "C45", "C52"), func(ctx SpecContext) {
-			var counted []oauth.LimitEffect
-			options.Limited = func(_ oauth.Limit, effect oauth.LimitEffect) { counted = append(counted, effect) }
+			var counted []quota.Effect
+			options.Limited = func(_ quota.Limit, effect quota.Effect) { counted = append(counted, effect) }
 			bounds.slots = 1
 			directory := openDirectory(options, bounds)
 			leave := fill(ctx, directory)
 			Expect(directory.Client(ctx, id, "")).Error().
 				To(MatchError(And(ContainSubstring("no slot"), ContainSubstring("too many"))))
-			Expect(counted).To(Equal([]oauth.LimitEffect{oauth.LimitSlowed, oauth.LimitRefused}))
+			Expect(counted).To(Equal([]quota.Effect{quota.Slowed, quota.Refused}))
 			leave()
 			Expect(directory.Client(ctx, id, "")).NotTo(BeNil())
 		})

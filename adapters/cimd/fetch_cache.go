@@ -19,6 +19,7 @@ import (
 	"github.com/pasteport/pasteport/application/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/oauth/client"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // fetchCache fetches and caches valid documents of one kind.
@@ -140,7 +141,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
 	d := c.directory
 	if err := d.acquire(ctx, at, known != nil); err != nil {
-		d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
+		d.options.Limited.Observe(quota.Fetches, quota.Refused)
 		return nil, err
 	}
 	defer d.slots.Release(1)

@@ -6,17 +6,17 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // RequesterOf returns the requester for which wrong tokens count. An IPExtractor of the host may
 // return something other than an IP address; all such peers count as one.
-func (e *Endpoints) RequesterOf(c echo.Context) oauth.Requester {
+func (e *Endpoints) RequesterOf(c echo.Context) quota.Requester {
 	peer, err := netip.ParseAddr(c.RealIP())
 	if err != nil {
 		peer = netip.IPv4Unspecified()
 	}
-	return oauth.RequesterAt(peer, e.server.Settings().Limits)
+	return quota.RequesterAt(peer, e.server.Settings().Limits.UnlimitedNetworks)
 }
 
 // contextOf returns the context of the request with the requester for which all other limits count.
@@ -25,7 +25,7 @@ func (e *Endpoints) RequesterOf(c echo.Context) oauth.Requester {
 func (e *Endpoints) contextOf(c echo.Context) context.Context {
 	requester := e.RequesterOf(c)
 	if peer, err := netip.ParseAddr(c.RealIP()); err == nil && peer.Unmap().IsLoopback() {
-		requester = oauth.Requester{}
+		requester = quota.Requester{}
 	}
-	return oauth.WithRequester(c.Request().Context(), requester)
+	return quota.WithRequester(c.Request().Context(), requester)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pasteport/pasteport/application/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 const (
@@ -30,13 +31,13 @@ const (
 	maxWaitingPerAddress = 4
 )
 
-// Lanes is an oauth.Lanes of this process alone. A network whose wrong tokens are used up is in
+// Lanes is a quota.Lanes of this process alone. A network whose wrong tokens are used up is in
 // the slow lane, where one token a second is checked. Every other network is in the fast lane, and
 // so is every token that this process has found right before.
 type Lanes struct {
 	wrongTokens int
 	now         func() time.Time
-	observe     oauth.LimitObserver
+	observe     quota.Observer
 
 	mu       sync.Mutex
 	networks *cache.LRU[netip.Prefix, *lane]
@@ -62,7 +63,7 @@ type tokenAt struct {
 
 // NewLanes returns lanes in which a network may present that many different wrong tokens in five
 // minutes before it is slow.
-func NewLanes(wrongTokens int, now func() time.Time, observe oauth.LimitObserver) *Lanes {
+func NewLanes(wrongTokens int, now func() time.Time, observe quota.Observer) *Lanes {
 	return &Lanes{
 		wrongTokens: wrongTokens,
 		now:         now,
@@ -73,8 +74,8 @@ func NewLanes(wrongTokens int, now func() time.Time, observe oauth.LimitObserver
 	}
 }
 
-// Enter implements oauth.Lanes.
-func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessResult), error) {
+// Enter implements quota.Lanes.
+func (l *Lanes) Enter(ctx context.Context, guess quota.Guess) (func(quota.Result), error) {
 	late := time.NewTimer(fastWait)
 	defer late.Stop()
 	for {
@@ -87,7 +88,7 @@ func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessR
 		}
 		if !guess.By.Limited() || within(l.right, token, knownFor, now) {
 			l.mu.Unlock()
-			return func(result oauth.GuessResult) { l.leave(guess, nil, result) }, nil
+			return func(result quota.Result) { l.leave(guess, nil, result) }, nil
 		}
 		n := l.laneOf(guess.By, now)
 		free := n.free.TokensAt(now)
@@ -97,7 +98,7 @@ func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessR
 		case free >= float64(n.checking+1):
 			n.checking++
 			l.mu.Unlock()
-			return func(result oauth.GuessResult) { l.leave(guess, n, result) }, nil
+			return func(result quota.Result) { l.leave(guess, n, result) }, nil
 		}
 		if guess.AtOnce {
 			l.mu.Unlock()
@@ -121,10 +122,10 @@ func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessR
 
 // laneOf returns the lane of a requester's network. It is a new one if the clock was set back since
 // its last use, because a limiter gains nothing until the clock has caught up.
-func (l *Lanes) laneOf(by oauth.Requester, now time.Time) *lane {
+func (l *Lanes) laneOf(by quota.Requester, now time.Time) *lane {
 	prefix := by.Networks()[1]
 	n, found := l.networks.Get(prefix)
-	if !found || n.used.Sub(now) > oauth.MaxClockDifference {
+	if !found || n.used.Sub(now) > maxClockDifference {
 		n = &lane{free: rate.NewLimiter(rate.Every(wrongTokensIn/time.Duration(l.wrongTokens)), l.wrongTokens)}
 		l.networks.Add(prefix, n)
 	}
@@ -134,7 +135,7 @@ func (l *Lanes) laneOf(by oauth.Requester, now time.Time) *lane {
 
 // takeTurn waits for the turn of a guess in the slow lane. It unlocks the lanes. A canceled request
 // keeps its place until its turn, so that one address cannot use up the turns of its network.
-func (l *Lanes) takeTurn(ctx context.Context, guess oauth.Guess, n *lane, now time.Time) (func(oauth.GuessResult),
+func (l *Lanes) takeTurn(ctx context.Context, guess quota.Guess, n *lane, now time.Time) (func(quota.Result),
 	error) {
 	wait, address, ofAddress := max(0, n.next.Sub(now)), guess.By.Address(), 0
 	for _, other := range n.waiting {
@@ -148,7 +149,7 @@ func (l *Lanes) takeTurn(ctx context.Context, guess oauth.Guess, n *lane, now ti
 		return nil, l.refuse(wait)
 	}
 	if wait > 0 {
-		l.observe.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
+		l.observe.Observe(quota.WrongTokens, quota.Slowed)
 	}
 	n.next = now.Add(wait + turn)
 	n.waiting = append(n.waiting, address)
@@ -163,27 +164,27 @@ func (l *Lanes) takeTurn(ctx context.Context, guess oauth.Guess, n *lane, now ti
 	l.mu.Unlock()
 	select {
 	case <-come:
-		return func(result oauth.GuessResult) { l.leave(guess, nil, result) }, nil
+		return func(result quota.Result) { l.leave(guess, nil, result) }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
 func (l *Lanes) refuse(wait time.Duration) error {
-	l.observe.Observe(oauth.LimitWrongTokens, oauth.LimitRefused)
+	l.observe.Observe(quota.WrongTokens, quota.Refused)
 	return oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens from this network")
 }
 
 // leave records the result of a guess. checking is the lane that counts it as under way, or nil.
-func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResult) {
+func (l *Lanes) leave(guess quota.Guess, checking *lane, result quota.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	token := tokenAt{guess.Token, guess.Resource}
 	switch result {
-	case oauth.GuessRight:
+	case quota.Right:
 		l.remember(token, now)
-	case oauth.GuessWrong:
+	case quota.Wrong:
 		if guess.By.Limited() && !within(l.wrong, token, wrongTokensIn, now) {
 			l.laneOf(guess.By, now).free.AllowN(now, 1)
 		}
@@ -197,7 +198,7 @@ func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResul
 	}
 }
 
-// Remember implements oauth.Lanes.
+// Remember implements quota.Lanes.
 func (l *Lanes) Remember(token oauth.Fingerprint, resource string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -27,13 +28,13 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 		lanes = NewLanes(free, func() time.Time { return now }, nil)
 	})
 	// guess is a guess of a client, which does not wait for a turn, with a new token.
-	guess := func(address string) oauth.Guess {
+	guess := func(address string) quota.Guess {
 		tokens++
-		g := oauth.Guess{By: oauth.RequesterAt(netip.MustParseAddr(address), oauth.Limits{}), AtOnce: true}
+		g := quota.Guess{By: quota.RequesterAt(netip.MustParseAddr(address), nil), AtOnce: true}
 		binary.BigEndian.PutUint64(g.Token[:], tokens)
 		return g
 	}
-	check := func(g oauth.Guess, result oauth.GuessResult) error {
+	check := func(g quota.Guess, result quota.Result) error {
 		leave, err := lanes.Enter(context.Background(), g)
 		if err == nil {
 			leave(result)
@@ -43,7 +44,7 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 	wrong := func(times int, address string) {
 		GinkgoHelper()
 		for range times {
-			Expect(check(guess(address), oauth.GuessWrong)).To(Succeed())
+			Expect(check(guess(address), quota.Wrong)).To(Succeed())
 		}
 	}
 	waitOf := func(err error) time.Duration {
@@ -77,8 +78,8 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 		wrong(free-1, office)
 		wrong(1, colleague)
 		for range 3 {
-			Expect(check(guess(office), oauth.GuessRight)).To(Succeed(), "the first turn")
-			Expect(waitOf(check(guess(colleague), oauth.GuessRight))).To(Equal(time.Second))
+			Expect(check(guess(office), quota.Right)).To(Succeed(), "the first turn")
+			Expect(waitOf(check(guess(colleague), quota.Right))).To(Equal(time.Second))
 			now = now.Add(time.Second)
 		}
 	})
@@ -87,31 +88,31 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 		for i := range free {
 			wrong(1, fmt.Sprintf("2001:db8:0:%x::1", i))
 		}
-		Expect(check(guess("2001:db8::1"), oauth.GuessRight)).To(Succeed())
-		Expect(check(guess("2001:db8:0:ff::1"), oauth.GuessRight)).NotTo(Succeed())
-		Expect(check(guess("2001:db8:0:100::1"), oauth.GuessRight)).To(Succeed())
+		Expect(check(guess("2001:db8::1"), quota.Right)).To(Succeed())
+		Expect(check(guess("2001:db8:0:ff::1"), quota.Right)).NotTo(Succeed())
+		Expect(check(guess("2001:db8:0:100::1"), quota.Right)).To(Succeed())
 	})
 
 	It("never slow a token that was right within 30 days", func() {
 		known := guess(office)
-		Expect(check(known, oauth.GuessRight)).To(Succeed())
+		Expect(check(known, quota.Right)).To(Succeed())
 		wrong(free, office)
 		wrong(1, office) // the turn of this second
-		Expect(check(known, oauth.GuessRight)).To(Succeed())
+		Expect(check(known, quota.Right)).To(Succeed())
 		now = now.Add(knownFor)
 		wrong(free, office)
 		wrong(1, office)
-		Expect(check(known, oauth.GuessRight)).NotTo(Succeed())
+		Expect(check(known, quota.Right)).NotTo(Succeed())
 	})
 
 	It("check no more tokens of a network at once than may be wrong", func(ctx SpecContext) {
-		var leaves []func(oauth.GuessResult)
+		var leaves []func(quota.Result)
 		for range free {
 			leave, err := lanes.Enter(ctx, guess(office))
 			Expect(err).NotTo(HaveOccurred())
 			leaves = append(leaves, leave)
 		}
-		Expect(waitOf(check(guess(office), oauth.GuessRight))).To(Equal(turn), "a client does not wait")
+		Expect(waitOf(check(guess(office), quota.Right))).To(Equal(turn), "a client does not wait")
 		person := guess(office)
 		person.AtOnce = false
 		gone, hangUp := context.WithCancel(ctx)
@@ -123,7 +124,7 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 			_, err := lanes.Enter(ctx, person)
 			entered <- err
 		}()
-		leaves[0](oauth.GuessRight)
+		leaves[0](quota.Right)
 		Eventually(entered).WithContext(ctx).Should(Receive(Succeed()))
 	})
 
@@ -160,7 +161,7 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 	It("remember a bounded number of networks and tokens", func() {
 		for i := range 40_000 {
 			address := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}).String()
-			Expect(check(guess(address), []oauth.GuessResult{oauth.GuessWrong, oauth.GuessRight}[i%2])).To(Succeed())
+			Expect(check(guess(address), []quota.Result{quota.Wrong, quota.Right}[i%2])).To(Succeed())
 		}
 		Expect(lanes.networks.Len()).To(Equal(maxKeys))
 		Expect(lanes.wrong.Len() + lanes.right.Len()).To(BeNumerically("<=", maxKeys+maxRight))
@@ -169,16 +170,16 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 
 var _ = Describe("Limiting unknown tokens", Label("D31"), func() {
 	It("starts again when the clock is set back", Label("I23"), func() {
-		limit, one := NewRates(), oauth.Rate{Of: "a", Events: 1, PerMinute: 1}
+		limit, one := NewRates(), quota.Rate{Of: "a", Events: 1, PerMinute: 1}
 		Expect(limit.Take(noon, one)).To(BeZero())
-		Expect(limit.Take(noon.Add(-oauth.MaxClockDifference), one)).NotTo(BeZero())
+		Expect(limit.Take(noon.Add(-maxClockDifference), one)).NotTo(BeZero())
 		Expect(limit.Take(noon.AddDate(-4, 0, 0), one)).To(BeZero())
 	})
 
 	It("remembers a limited number of addresses", func() {
 		limit := NewRates()
 		for key := range maxKeys + 1 {
-			Expect(limit.Take(noon, oauth.Rate{Of: fmt.Sprint(key), Events: 1, PerMinute: 1})).To(BeZero())
+			Expect(limit.Take(noon, quota.Rate{Of: fmt.Sprint(key), Events: 1, PerMinute: 1})).To(BeZero())
 		}
 		Expect(limit.buckets.Len()).To(Equal(maxKeys))
 	})
@@ -223,9 +224,9 @@ var _ = Describe("Limiting fetches", Label("C21"), func() {
 })
 
 // requesterAt returns the requester at an address, one without limits for "".
-func requesterAt(address string) oauth.Requester {
+func requesterAt(address string) quota.Requester {
 	parsed, _ := netip.ParseAddr(address)
-	return oauth.RequesterAt(parsed, oauth.Limits{})
+	return quota.RequesterAt(parsed, nil)
 }
 
 func TestLimits(t *testing.T) { suite.Run(t, "Limits") }

@@ -7,12 +7,16 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pasteport/pasteport/application/cache"
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 const maxKeys = 10_000 // of a cache, other than that of right tokens
 
-// Rates is an oauth.RateLimit of this process alone, with a token bucket for each rate. It evicts
+// maxClockDifference is the tolerated difference between the clocks of replicas, and between the
+// times that concurrent requests have read.
+const maxClockDifference = 10 * time.Second
+
+// Rates is a quota.RateLimit of this process alone, with a token bucket for each rate. It evicts
 // the least recently used ones, and is safe for concurrent use.
 type Rates struct {
 	mu      sync.Mutex
@@ -27,9 +31,9 @@ type bucket struct {
 // NewRates returns a limit that has counted nothing.
 func NewRates() *Rates { return &Rates{buckets: cache.New[string, *bucket](maxKeys)} }
 
-// Take implements oauth.RateLimit. It also returns a wait for more events than a minute allows,
+// Take implements quota.RateLimit. It also returns a wait for more events than a minute allows,
 // which never happen at once.
-func (r *Rates) Take(now time.Time, rates ...oauth.Rate) (wait time.Duration) {
+func (r *Rates) Take(now time.Time, rates ...quota.Rate) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	buckets := make([]*bucket, 0, len(rates))
@@ -50,9 +54,9 @@ func (r *Rates) Take(now time.Time, rates ...oauth.Rate) (wait time.Duration) {
 
 // bucket returns the bucket of a rate. It is a new one if the clock was set back since its last
 // use, because a limiter gains nothing until the clock has caught up.
-func (r *Rates) bucket(of oauth.Rate, now time.Time) *bucket {
+func (r *Rates) bucket(of quota.Rate, now time.Time) *bucket {
 	b, found := r.buckets.Get(of.Of)
-	if !found || b.used.Sub(now) > oauth.MaxClockDifference {
+	if !found || b.used.Sub(now) > maxClockDifference {
 		perSecond := rate.Limit(float64(of.PerMinute) / time.Minute.Seconds())
 		b = &bucket{Limiter: rate.NewLimiter(perSecond, of.PerMinute)}
 		r.buckets.Add(of.Of, b)

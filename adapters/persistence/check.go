@@ -12,6 +12,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 // Check is the result of one check.
@@ -62,7 +63,7 @@ func isReadableCode(c oauth.CodeSnapshot) bool {
 func isReadableGrant(g oauth.GrantSnapshot) bool {
 	back := oauth.RestoreGrant(g).Snapshot()
 	back.ForgetAfter = g.ForgetAfter
-	return g.HasKnownState() && oauth.RestoreToolPins(g.Tools).IsReadable() && reflect.DeepEqual(back, g)
+	return g.HasKnownState() && toolset.Restore(g.Tools).IsReadable() && reflect.DeepEqual(back, g)
 }
 
 var errUnreadable = errors.New(

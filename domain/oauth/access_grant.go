@@ -3,6 +3,8 @@ package oauth
 import (
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 // EndReason is why a code or grant ended, for logs and for the connections page.
@@ -46,7 +48,7 @@ type AccessGrant struct {
 	issuedAccess  uint32 // number of the newest access token
 	access        []AccessToken
 	lastUse       Use
-	tools         ToolPins
+	tools         toolset.Pins
 }
 
 // openGrant creates the grant of a code that is being redeemed, with its first tokens.

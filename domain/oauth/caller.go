@@ -14,6 +14,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/seal"
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 // Principal is the person behind a host token, as a BearerVerifier returns them. The roles are for
@@ -81,7 +82,7 @@ type Caller struct {
 	Scopes     Scopes
 	IssuedAt   time.Time // of the access token
 	ExpiresAt  time.Time
-	Tools      ToolPins
+	Tools      toolset.Pins
 }
 
 // SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which

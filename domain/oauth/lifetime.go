@@ -26,10 +26,6 @@ func (c *Config) Lifetimes() []Lifetime {
 	}
 }
 
-// EarlyRefresh is the shortest AccessTokenTTL with which clients that refresh in the last five
-// minutes do not refresh all the time.
-const EarlyRefresh = 6 * time.Minute
-
 const shortestGrant = time.Hour
 
 // MaxGrantTTL is the upper bound of GrantTTL and RefreshIdleTTL. No sealed data is needed for

@@ -3,7 +3,6 @@ package oauth
 import (
 	"net/netip"
 	"reflect"
-	"time"
 )
 
 // Limits bounds what one address, one person and all clients together can use. A zero field has the
@@ -43,10 +42,6 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// MaxClockDifference is the tolerated difference between the clocks of replicas, and between the
-// times that concurrent requests have read.
-const MaxClockDifference = 10 * time.Second
-
 func (l Limits) check() (found mistakes) {
 	fields := reflect.ValueOf(l)
 	for i := range fields.NumField() {
@@ -62,51 +57,6 @@ func (l Limits) check() (found mistakes) {
 		}
 	}
 	return found
-}
-
-// Limit names a limit in metrics.
-type Limit string
-
-// The limits that metrics count.
-const (
-	LimitWrongTokens   Limit = "wrong_tokens"
-	LimitVerifications Limit = "verifications"
-	LimitFetches       Limit = "fetches"
-	LimitUnknownTokens Limit = "unknown_tokens"
-	LimitRegistrations Limit = "registrations"
-	LimitSessions      Limit = "sessions"
-	LimitGrants        Limit = "grants"
-	LimitCalls         Limit = "calls"
-)
-
-// LimitNames returns every Limit.
-func LimitNames() []Limit {
-	return []Limit{LimitWrongTokens, LimitVerifications, LimitFetches, LimitUnknownTokens, LimitRegistrations,
-		LimitSessions, LimitGrants, LimitCalls}
-}
-
-// LimitEffect is the effect of a limit on a request.
-type LimitEffect string
-
-// The effects that metrics count.
-const (
-	LimitSlowed  LimitEffect = "slowed"  // it waited
-	LimitRefused LimitEffect = "refused" // it got an error
-	LimitEvicted LimitEffect = "evicted" // it replaced an older session or connection
-)
-
-// LimitEffects returns every LimitEffect.
-func LimitEffects() []LimitEffect { return []LimitEffect{LimitSlowed, LimitRefused, LimitEvicted} }
-
-// LimitObserver is called for each effect of a limit. It is safe for concurrent use and never
-// blocks.
-type LimitObserver func(Limit, LimitEffect)
-
-// Observe calls the observer, if there is one.
-func (o LimitObserver) Observe(limit Limit, effect LimitEffect) {
-	if o != nil {
-		o(limit, effect)
-	}
 }
 
 // NearMaxGrants reports whether a host token has nine tenths of its connections.

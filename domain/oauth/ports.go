@@ -1,9 +1,6 @@
 package oauth
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // BearerVerifier verifies a host token at the site that issued it. An error that wraps
 // ErrUnknownBearer means that the token is invalid. Any other error is an outage, during which no
@@ -48,17 +45,3 @@ func (c VerifierMisconfigured) Error() string { return string(c) }
 
 // Unwrap returns the same reason as VerifierUnavailable.
 func (c VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(c) }
-
-// Rate is what happens now, and how much of it may happen in a minute, as at once.
-type Rate struct {
-	Of        string // such as the calls of a person
-	Events    int
-	PerMinute int
-}
-
-// RateLimit limits events by rates. Each process counts separately.
-type RateLimit interface {
-	// Take counts the events and returns 0. If a rate does not allow its events now, Take counts
-	// nothing for any rate and returns when all of them will.
-	Take(now time.Time, rates ...Rate) (wait time.Duration)
-}

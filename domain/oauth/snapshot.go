@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 // ConsentSnapshot is what the snapshots of a code and of its grant share. Bytes are nil, text is ""
@@ -144,7 +146,7 @@ type GrantSnapshot struct {
 	Rotations     []Rotation // at most four, the newest last
 	IssuedAccess  uint32
 	AccessTokens  []AccessToken // at most eight, the newest last
-	Tools         string        // ToolPins
+	Tools         string        // toolset.Pins
 }
 
 // HasKnownState reports whether this version knows the state.
@@ -177,7 +179,7 @@ func (g *AccessGrant) Snapshot() GrantSnapshot {
 func RestoreGrant(s GrantSnapshot) *AccessGrant {
 	g := &AccessGrant{
 		consent:       s.restore(),
-		tools:         RestoreToolPins(s.Tools),
+		tools:         toolset.Restore(s.Tools),
 		endedAt:       s.EndedAt,
 		revokedAt:     s.RevokedAt,
 		lastUse:       Use{At: s.LastUsedAt, Access: s.LastUsedToken},

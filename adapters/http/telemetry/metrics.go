@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pasteport/pasteport/domain/attempt"
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // other replaces values that are not in the list of a label.
@@ -63,8 +63,8 @@ func NewMetrics(now func() time.Time, events ...string) *Metrics {
 		}, []string{"resource", "http_request_method", "http_response_status_code", "error_type"}),
 		events: events,
 	}
-	for _, limit := range oauth.LimitNames() {
-		for _, effect := range oauth.LimitEffects() {
+	for _, limit := range quota.Limits() {
+		for _, effect := range quota.Effects() {
 			m.limits.WithLabelValues(string(limit), string(effect)) // so that the series exists from the start
 		}
 	}
@@ -138,8 +138,8 @@ func (m *Metrics) Decided(event string) {
 	m.decisions.WithLabelValues(event).Inc()
 }
 
-// Limit counts one effect of a limit. It is an oauth.LimitObserver.
-func (m *Metrics) Limit(limit oauth.Limit, effect oauth.LimitEffect) {
+// Limit counts one effect of a limit. It is a quota.Observer.
+func (m *Metrics) Limit(limit quota.Limit, effect quota.Effect) {
 	m.limits.WithLabelValues(string(limit), string(effect)).Inc()
 }
 

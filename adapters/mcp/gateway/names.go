@@ -13,6 +13,7 @@ import (
 	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 // ruleNames is the rule of a refusal by a policy, in the trace and the audit.
@@ -75,7 +76,7 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 	if record := o.RecordTools; record != nil && !caller.IsDirect() {
 		request := b.Only()
 		lists.IsFirstPage = request.Method == "tools/list" && !message.IsPresent(request.Params.Get("cursor"))
-		lists.Record = func(list oauth.ToolList) (oauth.ToolPins, error) { return record(ctx, caller.Grant, list) }
+		lists.Record = func(list toolset.List) (toolset.Pins, error) { return record(ctx, caller.Grant, list) }
 	}
 	out := &filter.Writer{
 		To:      w,

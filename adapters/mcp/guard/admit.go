@@ -18,6 +18,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // route answers a request that was admitted.
@@ -173,11 +174,11 @@ func (g *Guard) refuseCalls(out *stream.Writer, r *http.Request, b message.Body)
 		return false
 	}
 	person := g.options.Resource.String() + "\x00" + out.Identity().Caller.Subject
-	wait := g.options.Calls.Take(g.options.Now(), oauth.Rate{Of: person, Events: calls, PerMinute: limit})
+	wait := g.options.Calls.Take(g.options.Now(), quota.Rate{Of: person, Events: calls, PerMinute: limit})
 	if wait <= 0 {
 		return false
 	}
-	g.options.Limited.Observe(oauth.LimitCalls, oauth.LimitRefused)
+	g.options.Limited.Observe(quota.Calls, quota.Refused)
 	attempt.From(r.Context()).Refuse(oauth.RefuseFor(wait, oauth.TooManyCalls, "G21",
 		"the person has made too many calls of tools in this minute"))
 	seconds := refuseFor(wait, out)

@@ -17,6 +17,8 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 const defaultBodies = 256 << 20 // bytes
@@ -66,13 +68,13 @@ type Options struct {
 	// RecordTools lets a client see and call only the tools of its first list, while they are as
 	// they were then; nil for all. It records a list that a client of a grant gets, and returns
 	// which of them it may see.
-	RecordTools func(ctx context.Context, grant string, list oauth.ToolList) (oauth.ToolPins, error)
+	RecordTools func(ctx context.Context, grant string, list toolset.List) (toolset.Pins, error)
 
-	Calls oauth.RateLimit // counts calls for CallsPerMinute; nil for no limit
+	Calls quota.RateLimit // counts calls for CallsPerMinute; nil for no limit
 
 	// MaxSessions and MaxSessionsPerPerson of this server in this process, and CallsPerMinute
 	Limits         oauth.Limits
-	Limited        oauth.LimitObserver // nil for none
+	Limited        quota.Observer      // nil for none
 	MaxRequestBody int64               // in bytes; 0 for DefaultRequestBody
 	Bodies         *message.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
 

@@ -12,6 +12,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/adapters/mcp/stream"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 // Sessions binds session ids to their owners; seal.KeyRing and *peers.Peers are two.
@@ -48,7 +49,7 @@ func (g *Guard) elsewhere(next route, session sessionOf) route {
 			RequestID: identity.RequestID,
 			Session:   bound,
 		}
-		pass.Caller.Tools = oauth.ToolPins{} // which could be too long for a header, and were compared here
+		pass.Caller.Tools = toolset.Pins{} // which could be too long for a header, and were compared here
 		var w http.ResponseWriter = out
 		if b.Refused != nil {
 			w = stream.Discard(out)

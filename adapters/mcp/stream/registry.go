@@ -18,6 +18,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/attempt"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // Authorization checks the access token of an open response. It refuses with oauth.InvalidToken;
@@ -33,7 +34,7 @@ type Options struct {
 	Relays        bool         // the responses come from an upstream
 	Limits        oauth.Limits // MaxSessions and MaxSessionsPerPerson
 	StreamLimits  oauth.Limits // the same of relayed streams
-	Limited       oauth.LimitObserver
+	Limited       quota.Observer
 	IdleTimeout   time.Duration // of a session that no request uses; 0 for none
 	Now           func() time.Time
 	Logger        *slog.Logger
@@ -54,8 +55,8 @@ type Registry struct {
 	draining  bool
 	responses map[*Writer]struct{}
 	sessions  map[string]*openSession // by id
-	limiter   *oauth.SessionLimiter[string]
-	relayed   *oauth.SessionLimiter[*Writer] // long streams of the upstream
+	limiter   *quota.OpenSessions[string]
+	relayed   *quota.OpenSessions[*Writer] // long streams of the upstream
 	evicted   recentSessions
 	closed    recentSessions
 	ended     map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
@@ -71,8 +72,8 @@ func NewRegistry(o Options) *Registry {
 		responses:  map[*Writer]struct{}{},
 		sessions:   map[string]*openSession{},
 		ended:      map[string]time.Time{},
-		limiter:    oauth.NewSessionLimiter[string](o.Limits),
-		relayed:    oauth.NewSessionLimiter[*Writer](o.StreamLimits),
+		limiter:    quota.NewOpenSessions[string](o.Limits.MaxSessions, o.Limits.MaxSessionsPerPerson),
+		relayed:    quota.NewOpenSessions[*Writer](o.StreamLimits.MaxSessions, o.StreamLimits.MaxSessionsPerPerson),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/quota"
 )
 
 // Session is a session of an MCP server in this process, or of a program.
@@ -140,7 +141,7 @@ func (r *Registry) change(session string, change func(s *openSession)) {
 
 // reportEviction counts and logs the eviction of a session or stream.
 func (r *Registry) reportEviction(what string, limits oauth.Limits, grants []string) {
-	r.options.Limited.Observe(oauth.LimitSessions, oauth.LimitEvicted)
+	r.options.Limited.Observe(quota.Sessions, quota.Evicted)
 	r.options.Logger.Info("the idlest MCP "+what+" ended for a new one", "rule", "G20",
 		"limit_per_person", limits.MaxSessionsPerPerson, "limit", limits.MaxSessions,
 		"grant", strings.Join(grants, " "))

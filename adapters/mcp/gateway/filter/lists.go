@@ -11,7 +11,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/access"
-	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/toolset"
 )
 
 // Lists reports which names of each kind the caller may see. A nil function permits every name.
@@ -22,7 +22,7 @@ type Lists struct {
 
 	// Record records each list of tools that the caller gets, and returns which of them the caller
 	// may see; nil for all.
-	Record      func(list oauth.ToolList) (oauth.ToolPins, error)
+	Record      func(list toolset.List) (toolset.Pins, error)
 	IsFirstPage bool // the request was for the first page of the tools
 }
 
@@ -118,10 +118,10 @@ func (l Lists) record(result message.Members) (may func(name string) bool, err e
 		_, ok := access.FoldName(name)
 		return ok && (l.Tools == nil || l.Tools(name))
 	}
-	var listed oauth.ToolList
+	var listed toolset.List
 	for _, tool := range elements {
 		if isUsual(tool.name) {
-			listed.Tools = append(listed.Tools, oauth.NewTool(tool.name, definition(tool.text)))
+			listed.Tools = append(listed.Tools, toolset.New(tool.name, definition(tool.text)))
 		}
 	}
 	cursor, _ := message.DecodeString(result.Get("nextCursor"))

@@ -1,39 +1,38 @@
-package oauth
+package quota
 
-// SessionLimiter bounds the open sessions of each person and of all people together. It never
+// OpenSessions bounds the open sessions of each person and of all people together. It never
 // refuses a new session: at a limit it evicts the session that has been idle longest, of the same
 // person or, when the total is reached, of the person with the most sessions. It evicts a session
-// with running calls only if all sessions of that person have some. SessionLimiter is not safe for
+// with running calls only if all sessions of that person have some. OpenSessions is not safe for
 // concurrent use.
-type SessionLimiter[S comparable] struct {
+type OpenSessions[S comparable] struct {
 	max, maxPerPerson int
-	sessions          map[S]*limitedSession[S]
+	sessions          map[S]*limited[S]
 	people            map[string]int // their sessions
 	clock             uint64         // number of uses so far, which orders the sessions by their last use
 }
 
-// limitedSession is an open session.
-type limitedSession[S comparable] struct {
+// limited is an open session.
+type limited[S comparable] struct {
 	session  S
 	person   string
 	calls    int    // running
-	lastUsed uint64 // when a call last began or ended, by SessionLimiter.clock
+	lastUsed uint64 // when a call last began or ended, by OpenSessions.clock
 }
 
-// NewSessionLimiter returns a limiter without sessions, with the limits MaxSessions and
-// MaxSessionsPerPerson.
-func NewSessionLimiter[S comparable](limits Limits) *SessionLimiter[S] {
-	return &SessionLimiter[S]{
-		max:          limits.MaxSessions,
-		maxPerPerson: limits.MaxSessionsPerPerson,
-		sessions:     map[S]*limitedSession[S]{},
+// NewOpenSessions returns a limiter without sessions.
+func NewOpenSessions[S comparable](most, mostPerPerson int) *OpenSessions[S] {
+	return &OpenSessions[S]{
+		max:          most,
+		maxPerPerson: mostPerPerson,
+		sessions:     map[S]*limited[S]{},
 		people:       map[string]int{},
 	}
 }
 
 // Add adds a session, or uses one that it has. At a limit it removes another session, which the
 // caller has to end.
-func (l *SessionLimiter[S]) Add(session S, person string) (evicted S, evicts bool) {
+func (l *OpenSessions[S]) Add(session S, person string) (evicted S, evicts bool) {
 	if known := l.sessions[session]; known != nil {
 		l.use(known)
 		return evicted, false
@@ -42,7 +41,7 @@ func (l *SessionLimiter[S]) Add(session S, person string) (evicted S, evicts boo
 		evicted, evicts = victim.session, true
 		l.Remove(evicted)
 	}
-	added := &limitedSession[S]{session: session, person: person}
+	added := &limited[S]{session: session, person: person}
 	l.sessions[session] = added
 	l.people[person]++
 	l.use(added)
@@ -51,7 +50,7 @@ func (l *SessionLimiter[S]) Add(session S, person string) (evicted S, evicts boo
 
 // victim returns the session to evict for a new session of the person, nil below the limits: the
 // idlest one of the person or, at the limit of all people, of those with the most sessions.
-func (l *SessionLimiter[S]) victim(person string) (victim *limitedSession[S]) {
+func (l *OpenSessions[S]) victim(person string) (victim *limited[S]) {
 	isFull := l.people[person] >= l.maxPerPerson
 	if !isFull && len(l.sessions) < l.max {
 		return nil
@@ -73,7 +72,7 @@ func (l *SessionLimiter[S]) victim(person string) (victim *limitedSession[S]) {
 }
 
 // idlerThan reports whether s is evicted before other.
-func (s *limitedSession[S]) idlerThan(other *limitedSession[S]) bool {
+func (s *limited[S]) idlerThan(other *limited[S]) bool {
 	if (s.calls == 0) != (other.calls == 0) {
 		return s.calls == 0
 	}
@@ -82,12 +81,12 @@ func (s *limitedSession[S]) idlerThan(other *limitedSession[S]) bool {
 
 // BeginCall records that a call begins in a session. BeginCall, EndCall and Remove ignore an
 // unknown session.
-func (l *SessionLimiter[S]) BeginCall(session S) { l.countCalls(session, 1) }
+func (l *OpenSessions[S]) BeginCall(session S) { l.countCalls(session, 1) }
 
 // EndCall records that a call has ended.
-func (l *SessionLimiter[S]) EndCall(session S) { l.countCalls(session, -1) }
+func (l *OpenSessions[S]) EndCall(session S) { l.countCalls(session, -1) }
 
-func (l *SessionLimiter[S]) countCalls(session S, change int) {
+func (l *OpenSessions[S]) countCalls(session S, change int) {
 	if s := l.sessions[session]; s != nil {
 		s.calls += change
 		l.use(s)
@@ -95,13 +94,13 @@ func (l *SessionLimiter[S]) countCalls(session S, change int) {
 }
 
 // use makes s the most recently used session.
-func (l *SessionLimiter[S]) use(s *limitedSession[S]) {
+func (l *OpenSessions[S]) use(s *limited[S]) {
 	l.clock++
 	s.lastUsed = l.clock
 }
 
 // Remove removes a session that has ended.
-func (l *SessionLimiter[S]) Remove(session S) {
+func (l *OpenSessions[S]) Remove(session S) {
 	s := l.sessions[session]
 	if s == nil {
 		return

@@ -1,4 +1,4 @@
-package oauth
+package quota
 
 import (
 	"context"
@@ -17,12 +17,12 @@ var (
 	ipv6Networks = []int{64, 56, 48}
 )
 
-// RequesterAt returns the requester at an address, the zero value for an address in
-// Limits.UnlimitedNetworks.
-func RequesterAt(address netip.Addr, limits Limits) Requester {
+// RequesterAt returns the requester at an address, the zero value for an address in one of the
+// unlimited networks.
+func RequesterAt(address netip.Addr, unlimited []netip.Prefix) Requester {
 	address = address.Unmap().WithZone("")
 	isAround := func(network netip.Prefix) bool { return network.Contains(address) }
-	if !address.IsValid() || slices.ContainsFunc(limits.UnlimitedNetworks, isAround) {
+	if !address.IsValid() || slices.ContainsFunc(unlimited, isAround) {
 		return Requester{}
 	}
 	lengths := ipv6Networks

@@ -1,14 +1,14 @@
-package oauth
+package toolset
 
 import (
 	"testing"
 )
 
-// FuzzToolPins reads stored texts, and compares what is read with a list.
-func FuzzToolPins(f *testing.F) {
+// FuzzPins reads stored texts, and compares what is read with a list.
+func FuzzPins(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, name, definition string) {
-		list := ToolList{Tools: []Tool{NewTool(name, []byte(definition))}, IsWhole: true}
-		stored := RestoreToolPins(text)
+		list := List{Tools: []Tool{New(name, []byte(definition))}, IsWhole: true}
+		stored := Restore(text)
 		pins := stored.After(list)
 		if !pins.IsReadable() || pins.After(list) != pins {
 			t.Fatalf("%q became %q and then %q", text, pins, pins.After(list))

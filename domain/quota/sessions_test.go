@@ -1,4 +1,4 @@
-package oauth
+package quota
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 )
 
 var _ = Describe("Bounding sessions", Label("G20"), func() {
-	type limiter = SessionLimiter[string]
+	type limiter = OpenSessions[string]
 	bounded := func(all, perPerson int) *limiter {
-		return NewSessionLimiter[string](Limits{MaxSessions: all, MaxSessionsPerPerson: perPerson})
+		return NewOpenSessions[string](all, perPerson)
 	}
 	open := func(l *limiter, session, person string) string {
 		evicted, evicts := l.Add(session, person)

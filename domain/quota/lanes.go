@@ -1,23 +1,27 @@
-package oauth
+package quota
 
-import "context"
+import (
+	"context"
+
+	"github.com/pasteport/pasteport/domain/seal"
+)
 
 // Guess is a host token that somebody presents, before it is checked.
 type Guess struct {
 	By       Requester
-	Token    Fingerprint
+	Token    seal.Fingerprint
 	Resource string // whose verifier checks the token; "" on the connections page, which asks none
 	AtOnce   bool   // it is refused instead of waiting, because a client has sent it with a request
 }
 
-// GuessResult is what a check has found.
-type GuessResult int
+// Result is what a check has found.
+type Result int
 
 // The results of a check.
 const (
-	GuessUndecided GuessResult = iota // the verifier failed
-	GuessRight
-	GuessWrong
+	Undecided Result = iota // the verifier failed
+	Right
+	Wrong
 )
 
 // Lanes makes networks take turns that present many wrong tokens. Implementations are safe for
@@ -26,8 +30,8 @@ type Lanes interface {
 	// Enter returns when the token may be checked. The caller then calls leave once, with the
 	// result. It refuses with WrongHostToken (wrong a moment ago), TooManyGuesses (too many of the
 	// network wait) or HostTokenNotVerifiable (checks in the network take too long).
-	Enter(ctx context.Context, guess Guess) (leave func(GuessResult), err error)
-	// Remember records that a resource's verifier knows a token, as leave does with GuessRight. A
+	Enter(ctx context.Context, guess Guess) (leave func(Result), err error)
+	// Remember records that a resource's verifier knows a token, as leave does with Right. A
 	// refresh, for example, checks a token without a lane.
-	Remember(token Fingerprint, resource string)
+	Remember(token seal.Fingerprint, resource string)
 }
