@@ -15,9 +15,10 @@ package bootstrap
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -93,7 +94,11 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
-	warnOfEarlyRefresh(settings, config.Logger)
+	if settings.AccessTokenTTL < 6*time.Minute {
+		config.Logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in "+
+			"the last five minutes of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more",
+			"access_token_ttl", settings.AccessTokenTTL.String())
+	}
 	directory, err := newDirectory(config, rules, store, chosen)
 	if err != nil {
 		return nil, err
@@ -107,7 +112,10 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		bodies:   message.NewBodyMemory(memory.Limit() / 8), // a decoded body uses several times its size
 		replicas: isShared && shared.SharedByReplicas(),
 	}
-	steps := authz.openTrace(store)
+	if log, keeps := store.(attempt.Log); keeps {
+		authz.trace, authz.journal = log, journal.New(log, config.Logger, config.Now)
+		authz.follow.Journal = authz.journal
+	}
 	witness, _ := store.(oauth.SecretVerifier)
 	authz.server = application.NewServer(settings, rules, application.Ports{
 		Store:      store,
@@ -119,7 +127,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Lanes:      limits.NewLanes(settings.Limits.WrongTokens, config.Now, chosen.limited),
 		Rates:      limits.NewRates(),
 		Witness:    witness,
-		Journal:    steps,
+		Journal:    authz.follow.Journal,
 		OnDecision: chosen.decided,
 		Limited:    chosen.limited,
 		Now:        config.Now,
@@ -140,14 +148,6 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	return authz, nil
 }
 
-func warnOfEarlyRefresh(settings *oauth.Settings, logger *slog.Logger) {
-	if settings.AccessTokenTTL < 6*time.Minute {
-		logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in the "+
-			"last five minutes of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more",
-			"access_token_ttl", settings.AccessTokenTTL.String())
-	}
-}
-
 // directories returns the host's directory of clients, which may also fetch their keys, and ours
 // for what it lacks.
 func (o oauthOptions) directories(ours *cimd.Directory) (client.Directory, client.KeyDirectory) {
@@ -160,17 +160,7 @@ func (o oauthOptions) directories(ours *cimd.Directory) (client.Directory, clien
 	return o.clients, ours
 }
 
-// openTrace records connections if the store is a attempt.Log.
-func (a *OAuthServer) openTrace(store oauth.Store) (steps attempt.Journal) {
-	if log, keeps := store.(attempt.Log); keeps {
-		a.trace, a.journal = log, journal.New(log, a.config.Logger, a.config.Now)
-		steps = a.journal
-	}
-	a.follow = oauthhttp.Follower{Journal: steps}
-	return steps
-}
-
-// Trace returns the attempts of clients to connect, the newest first; none if the store is not a
+// Trace returns the attempts of clients to connect, the newest first; none if the store is not an
 // attempt.Log.
 func (a *OAuthServer) Trace(ctx context.Context) ([]diagnosis.Attempt, error) {
 	if a.trace == nil {
@@ -186,7 +176,7 @@ func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) 
 		config.Now = time.Now
 	}
 	if config.Random == nil {
-		config.Random = rand.Reader
+		config.Random = cryptorand.Reader
 	}
 	config.Logger = MaskTokens(cmp.Or(config.Logger, slog.Default()))
 	if isNil(store) {
@@ -236,7 +226,8 @@ func (a *OAuthServer) Resources() []oauth.ProtectedResource {
 func (a *OAuthServer) start(store oauth.Store, sweepInterval time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
-	go a.sweep(ctx, sweepInterval)
+	// With a part at random, so that processes do not coincide.
+	go every(ctx, sweepInterval+rand.N(sweepInterval/10), a.sweep) //nolint:gosec // no secret
 	a.watchEndedGrants(ctx, store)
 	disagrees := false
 	go every(ctx, secretInterval, func(ctx context.Context) {
@@ -264,9 +255,8 @@ func implements[T any](store oauth.Store) bool {
 }
 
 // reportMissing logs the optional interfaces whose absence switches a feature off without an error,
-// because a store that wraps another loses those of the inner one unnoticed. docs/embedding.md has
-// their effects. oauth.SecretKeeper is not among them, because NewOAuthServer fails when neither
-// the store nor the Config has a secret.
+// because a store that wraps another loses those of the inner one unnoticed. Without the secret of
+// an oauth.SecretKeeper, NewOAuthServer fails.
 func reportMissing(store oauth.Store, logger *slog.Logger) {
 	var missing []string
 	for _, capability := range []struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -58,44 +57,26 @@ func every(ctx context.Context, interval time.Duration, work func(context.Contex
 	}
 }
 
-// sweepInterval is the interval of the deletion of expired rows. Up to a tenth of it is added at
-// random, so that processes do not coincide.
 const sweepInterval = 10 * time.Minute
 
-// sweep deletes expired rows at each interval until ctx ends.
-func (a *OAuthServer) sweep(ctx context.Context, interval time.Duration) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(interval + rand.N(interval/10)): //nolint:gosec // no secret
-		}
-		rows, err := a.server.Sweep(ctx)
-		if err != nil {
-			a.config.Logger.WarnContext(ctx, "cannot delete expired rows", "error", err)
-			continue
-		}
-		a.config.Logger.DebugContext(ctx, "deleted expired rows", "rows", rows)
+// sweep deletes expired rows.
+func (a *OAuthServer) sweep(ctx context.Context) {
+	rows, err := a.server.Sweep(ctx)
+	if err != nil {
+		a.config.Logger.WarnContext(ctx, "cannot delete expired rows", "error", err)
+		return
 	}
+	a.config.Logger.DebugContext(ctx, "deleted expired rows", "rows", rows)
 }
 
 const (
-	// endedInterval is the interval of the queries for ended grants. Streams close within a second
-	// of the end.
-	endedInterval = time.Second / 2
+	endedInterval = time.Second / 2 // of the queries for ended grants; streams close within a second
+	endedTimeout  = 5 * time.Second // of a query
 	// endedOverlap is how much each query overlaps the one before. A grant has the time of its end
 	// before the transaction commits: a transaction waits up to five seconds, and the clocks of the
 	// machines may differ by the rest.
 	endedOverlap = 10 * time.Second
-	// endedTimeout bounds a query.
-	endedTimeout = 5 * time.Second
 )
-
-// streamCloser has open streams and sessions of clients.
-type streamCloser interface {
-	Idle() bool
-	CloseEnded(ended oauth.Ended)
-}
 
 // endedGrants closes the streams of grants that other processes on the same store have ended.
 type endedGrants struct {
@@ -108,7 +89,7 @@ type endedGrants struct {
 	failing bool
 
 	mu      sync.Mutex
-	servers []streamCloser
+	servers []guarded
 	known   map[string]time.Time // grants whose end this process has logged, and when
 }
 
@@ -131,7 +112,7 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 }
 
 // add registers a server.
-func (e *endedGrants) add(server streamCloser) {
+func (e *endedGrants) add(server guarded) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.servers = append(e.servers, server)

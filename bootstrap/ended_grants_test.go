@@ -27,6 +27,7 @@ func (e *ending) EndedSince(_ context.Context, since time.Time) (oauth.Ended, er
 
 // holding is a streamCloser that records calls of CloseEnded.
 type holding struct {
+	guarded
 	idle   bool
 	closed []oauth.Ended
 }

@@ -20,7 +20,6 @@ func MaskTokens(logger *slog.Logger) *slog.Logger {
 
 type maskingHandler struct{ slog.Handler }
 
-// Handle implements slog.Handler.
 func (h maskingHandler) Handle(ctx context.Context, record slog.Record) error {
 	masked := slog.NewRecord(record.Time, record.Level, oauth.MaskTokens(record.Message), record.PC)
 	record.Attrs(func(attribute slog.Attr) bool {
@@ -30,12 +29,10 @@ func (h maskingHandler) Handle(ctx context.Context, record slog.Record) error {
 	return h.Handler.Handle(ctx, masked)
 }
 
-// WithAttrs implements slog.Handler.
 func (h maskingHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
 	return maskingHandler{h.Handler.WithAttrs(maskAll(attributes...))}
 }
 
-// WithGroup implements slog.Handler.
 func (h maskingHandler) WithGroup(name string) slog.Handler {
 	return maskingHandler{h.Handler.WithGroup(name)}
 }

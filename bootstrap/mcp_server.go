@@ -44,7 +44,8 @@ type MCPServer struct {
 
 // guarded is an MCP server behind its guard: an *sdkserver.Server or a *gateway.Gateway.
 type guarded interface {
-	streamCloser
+	Idle() bool
+	CloseEnded(ended oauth.Ended)
 	Mount(site *echo.Echo)
 	CloseGrant(grant string)
 	Open() (streams, sessions int)
@@ -95,7 +96,6 @@ func (m *MCPServer) errNoOAuth(receiver string) error {
 	return errors.New("it has no OAuth server: pass WithOAuth to " + receiver)
 }
 
-// errNoServer reports a nil server of the SDK.
 var errNoServer = errors.New("the MCP server is nil: make one with mcp.NewServer and pass it to NewMCPServer")
 
 func (m *MCPServer) protection() guard.Options {
@@ -182,8 +182,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	return nil
 }
 
-// mountOn mounts the endpoints of the MCP server, and those of the authorization server, which may
-// be there already.
+// mountOn mounts the endpoints. Those of the authorization server may be there already.
 func (m *MCPServer) mountOn(site *echo.Echo) {
 	m.mounted.Mount(site)
 	m.authz.endpoints.Mount(site)
@@ -260,7 +259,6 @@ func Guard(serve Handler, options ...MCPOption) *MCPServer {
 // hostHandler is a gateway.Upstream that calls a Handler.
 type hostHandler Handler
 
-// Forward implements gateway.Upstream.
 func (p hostHandler) Forward(w http.ResponseWriter, r *http.Request, b message.Body, caller oauth.Caller,
 	_ oauth.HostToken) error {
 	if r.Method == http.MethodPost {

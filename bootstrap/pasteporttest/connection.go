@@ -46,7 +46,6 @@ func (c *Connection) Client() *http.Client { return &http.Client{Transport: bear
 
 type bearer struct{ connection *Connection }
 
-// RoundTrip implements http.RoundTripper.
 func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	b.connection.token.Load().SetAuthHeader(request)
@@ -89,10 +88,8 @@ func (c *Connection) TrySession() (*mcp.ClientSession, error) {
 // session open and does not authorize again.
 type noAuthorization struct{ auth.OAuthHandler }
 
-// TokenSource implements auth.OAuthHandler.
 func (noAuthorization) TokenSource(context.Context) (oauth2.TokenSource, error) { return nil, nil }
 
-// Authorize implements auth.OAuthHandler.
 func (noAuthorization) Authorize(_ context.Context, _ *http.Request, response *http.Response) error {
 	defer response.Body.Close()
 	return browser.RefusalOf(response)

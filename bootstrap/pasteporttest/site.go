@@ -146,7 +146,6 @@ type testLog struct {
 	output io.Writer
 }
 
-// Write implements io.Writer.
 func (l *testLog) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,6 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
-	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/uri"
 )
 
@@ -76,8 +75,22 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 	overview := admin.Overview{
 		Connections: s.Authz.Trace,
 		Upstreams:   s.upstreams.Results,
-		Activities:  func() []admin.Activity { return o.activities(s.Authz.Resources()) },
-		Now:         now,
+		Activities: func() (all []admin.Activity) { // of each MCP server in this process
+			for _, server := range s.Authz.Resources() {
+				if server.Introspects() {
+					continue
+				}
+				_, path := uri.SplitOrigin(server.Resource.String())
+				found := admin.Activity{Name: server.Name, Resource: server.Resource.String()}
+				slots := o.metrics.LastDay(cmp.Or(path, "/"), path+"/", guard.MessagePath(server.Resource))
+				for _, slot := range slots {
+					found.Slots = append(found.Slots, admin.Slot(slot))
+				}
+				all = append(all, found)
+			}
+			return all
+		},
+		Now: now,
 	}
 	o.admin = admin.New(admin.Options{
 		Address: o.addr,
@@ -85,22 +98,6 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 		Routes:  append(overview.Routes(), admin.Grants(s.Authz)),
 		Checks:  o.checks(s),
 	})
-}
-
-// activities returns the last day of each MCP server in this process.
-func (o *operations) activities(servers []oauth.ProtectedResource) (all []admin.Activity) {
-	for _, server := range servers {
-		if server.Introspects() {
-			continue
-		}
-		_, path := uri.SplitOrigin(server.Resource.String())
-		found := admin.Activity{Name: server.Name, Resource: server.Resource.String()}
-		for _, slot := range o.metrics.LastDay(cmp.Or(path, "/"), path+"/", guard.MessagePath(server.Resource)) {
-			found.Slots = append(found.Slots, admin.Slot(slot))
-		}
-		all = append(all, found)
-	}
-	return all
 }
 
 func (o *operations) checks(s *Service) []admin.Check {
@@ -180,7 +177,6 @@ func (s *Service) AdminAddr() net.Addr {
 // request.
 type requestLog struct{ slog.Handler }
 
-// Handle implements slog.Handler.
 func (h requestLog) Handle(ctx context.Context, record slog.Record) error {
 	if id := oauthhttp.RequestID(ctx); id != "" {
 		record.AddAttrs(slog.String("request", id))
@@ -191,12 +187,10 @@ func (h requestLog) Handle(ctx context.Context, record slog.Record) error {
 	return h.Handler.Handle(ctx, record)
 }
 
-// WithAttrs implements slog.Handler.
 func (h requestLog) WithAttrs(attributes []slog.Attr) slog.Handler {
 	return requestLog{h.Handler.WithAttrs(attributes)}
 }
 
-// WithGroup implements slog.Handler.
 func (h requestLog) WithGroup(name string) slog.Handler { return requestLog{h.Handler.WithGroup(name)} }
 
 // accessLog logs one line per request, without the query, which may contain a state or a code.

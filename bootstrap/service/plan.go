@@ -61,7 +61,20 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 		c.RecheckEvery = recheckEvery
 	}
 	c.Logger = c.NewLogger(log)
-	mistakes := []error{err, c.unused(table), checkAddress("addr", c.Addr, DefaultAddr)}
+	mistakes := []error{err, checkAddress("addr", c.Addr, DefaultAddr)}
+	unused := func(reason string, names ...string) { mistakes = append(mistakes, table.Refuse(reason, names...)) }
+	switch {
+	case c.IsAlone():
+		unused("the MCP servers of resource-servers are elsewhere: leave it out", MCPSettings()...)
+		if !slices.ContainsFunc(c.ResourceServers, func(s ResourceServer) bool { return len(s.Scopes) == 0 }) {
+			unused("each of resource-servers has scopes of its own: leave it out", "scopes", "default-scopes")
+		}
+	case !c.IsGateway():
+		unused("upstream is not: leave it out, or name the MCP server behind the gateway", GatewaySettings()...)
+	case !c.Gateway.hasURL():
+		unused("has no effect on a program: leave it out", "upstream-ca", "upstream-cert", "upstream-key",
+			"upstream-proxy", "upstream-host", "present", "forward-headers", "forward-parameters", "signing-secret")
+	}
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
 		mistakes = append(mistakes, mistaken("demo-token", "is invalid", err))
 	} else {
@@ -77,27 +90,6 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 		mistakes = append(mistakes, check(*c))
 	}
 	return plan, table.Explain(errors.Join(mistakes...))
-}
-
-// unused reports settings that have no effect on this kind of service.
-func (c Config) unused(table *settings.Table) error {
-	shares := func(server ResourceServer) bool { return len(server.Scopes) == 0 }
-	var err error
-	switch {
-	case c.IsAlone():
-		err = table.Refuse("the MCP servers of resource-servers are elsewhere: leave it out", MCPSettings()...)
-		if !slices.ContainsFunc(c.ResourceServers, shares) {
-			err = errors.Join(err, table.Refuse("each of resource-servers has scopes of its own: leave it out",
-				"scopes", "default-scopes"))
-		}
-	case !c.IsGateway():
-		err = table.Refuse("upstream is not: leave it out, or name the MCP server behind the gateway",
-			GatewaySettings()...)
-	case !c.Gateway.hasURL():
-		err = table.Refuse("has no effect on a program: leave it out", "upstream-ca", "upstream-cert", "upstream-key",
-			"upstream-proxy", "upstream-host", "present", "forward-headers", "forward-parameters", "signing-secret")
-	}
-	return err
 }
 
 // Plan reads what the configuration names and reports every mistake, before any file is created.
@@ -144,8 +136,16 @@ func (p *Plan) check() error {
 		nameServers(wrong)
 	}
 	mistakes := []error{noIssuer, wrongServers, wrong, wrongClients, bootstrap.Appearance(p.Appearance).Check(),
-		p.Gateway.check(config, p.verifier()), p.checkRequests(), p.Database.check(), cimd.Options(p.Metadata).Check(),
-		p.checkSelfRegistration(), p.Audit.check(p.LogLevel)}
+		p.Gateway.check(config, p.verifier()), p.Database.check(), cimd.Options(p.Metadata).Check(),
+		p.checkSelfRegistration(), p.Audit.check(p.LogLevel), guard.Options{
+			AllowedOrigins: p.AllowedOrigins,
+			AllowedHosts:   p.AllowedHosts,
+			MaxRequestBody: p.MaxRequestBody,
+		}.Check()}
+	if len(p.AllowedHosts) > 0 && p.Issuer != "" && !p.authorization().HasLoopbackIssuer() {
+		mistakes = append(mistakes, oauth.NewMistake("allowed-hosts",
+			"is set, but a server with a public issuer accepts every Host: leave it out"))
+	}
 	for _, network := range p.TrustedProxies { // in one that covers every address, a client could claim any address
 		if network.Bits() == 0 {
 			mistakes = append(mistakes, oauth.NewMistake("trusted-proxies", "has %s, which covers every address: name "+
@@ -295,18 +295,4 @@ func (c Config) Allows(host string) bool {
 	return slices.ContainsFunc(c.AllowClients, func(allowed string) bool {
 		return strings.EqualFold(allowed, uri.HostOf(host))
 	})
-}
-
-// checkRequests also refuses AllowedHosts for a public service, which would ignore them.
-func (c Config) checkRequests() error {
-	err := guard.Options{
-		AllowedOrigins: c.AllowedOrigins,
-		AllowedHosts:   c.AllowedHosts,
-		MaxRequestBody: c.MaxRequestBody,
-	}.Check()
-	if len(c.AllowedHosts) > 0 && c.Issuer != "" && !c.authorization().HasLoopbackIssuer() {
-		err = errors.Join(err, oauth.NewMistake("allowed-hosts",
-			"is set, but a server with a public issuer accepts every Host: leave it out"))
-	}
-	return err
 }

@@ -16,11 +16,13 @@ const helpWidth = 110
 // with their help, and returns it. The settings are read before the command runs, unless it has its
 // own PreRunE.
 func (t *Table) Flags(command *cobra.Command, names ...string) *cobra.Command {
-	t.wanted = names
+	if len(names) > 0 {
+		t.wanted = names
+	}
 	command.Flags().SortFlags = false
 	command.Flags().AddFlag(t.file.flag)
 	for _, s := range t.settings {
-		if t.wants(s) {
+		if slices.Contains(t.wanted, s.name) {
 			command.Flags().AddFlag(s.flag)
 		}
 	}

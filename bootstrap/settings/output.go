@@ -48,9 +48,9 @@ func (t *Table) WriteExample(w io.Writer, active, others []string) error {
 		}
 		switch {
 		case slices.Contains(active, s.name):
-			return "# " + s.meaning() + "\n" + line
+			return "# " + s.meaning + "\n" + line
 		case len(others) == 0 || slices.Contains(others, s.name):
-			return "# " + s.meaning() + "\n#" + line
+			return "# " + s.meaning + "\n#" + line
 		}
 		return ""
 	})
@@ -104,14 +104,6 @@ func (s *setting) line() string {
 	return text.String()
 }
 
-// meaning returns the doc with the default.
-func (s *setting) meaning() string {
-	if unset := s.tag.Get("unset"); unset != "" {
-		return s.doc + " (default: " + unset + ")"
-	}
-	return s.doc
-}
-
 // WriteSchema prints the JSON schema of the file, for completion and checks in editors.
 func (t *Table) WriteSchema(w io.Writer) error {
 	schema := jsonschema.Schema{
@@ -151,9 +143,9 @@ func (s *setting) schema() (*jsonschema.Schema, error) {
 			items = append(items, mapping)
 		}
 		list := jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{AnyOf: items}}
-		return &jsonschema.Schema{Description: s.meaning(), AnyOf: append(items, &list)}, nil
+		return &jsonschema.Schema{Description: s.meaning, AnyOf: append(items, &list)}, nil
 	}
-	property.Description = s.meaning()
+	property.Description = s.meaning
 	if text := s.flag.DefValue; text != "" && s.tag.Get("unset") == "" {
 		if property.Default = json.RawMessage(text); !json.Valid(property.Default) {
 			property.Default = json.RawMessage(strconv.Quote(text))

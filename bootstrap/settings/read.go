@@ -11,6 +11,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -20,7 +21,8 @@ import (
 
 const (
 	prefix      = "PASTEPORT_" // of environment variables
-	secretLimit = 64 << 10
+	secretLimit = 64 << 10     // bytes
+	fileLimit   = 1 << 20
 	Hidden      = "[hidden]" // printed instead of a secret
 	FromFile    = "file:"    // begins a value that names the file of a secret
 )
@@ -118,22 +120,18 @@ func textNode(text string) *yaml.Node {
 
 // take sets the value. The only item of a list may stand without the list.
 func (s *setting) take(node *yaml.Node) error {
-	value := reflect.New(s.value.Type()).Elem()
-	if !s.isList() {
-		if err := s.takeItem(1, node, value); err != nil {
-			return err
-		}
-		s.value.Set(value)
-		return nil
-	}
-	items := node.Content
-	if node.Kind != yaml.SequenceNode {
-		items = []*yaml.Node{node}
+	items, value := []*yaml.Node{node}, reflect.New(s.value.Type()).Elem()
+	if s.isList() && node.Kind == yaml.SequenceNode {
+		items = node.Content
 	}
 	for i, item := range items {
 		one := reflect.New(s.item()).Elem()
 		if err := s.takeItem(i+1, item, one); err != nil {
 			return err
+		}
+		if !s.isList() {
+			value.Set(one)
+			continue
 		}
 		value.Set(reflect.Append(value, one))
 	}
@@ -152,45 +150,32 @@ func (s *setting) takeItem(number int, node *yaml.Node, to reflect.Value) error 
 		return s.mistake("is an alias: write the value itself")
 	case node.ShortTag() == "!!null":
 		return s.mistake("has no value: write %s, or leave the line out", s.allowed())
-	case node.Kind == yaml.MappingNode && s.keys() != nil:
-		return s.takeMapping(number, node, to)
+	case node.Kind == yaml.MappingNode && s.keys() != nil: // whose values are not repeated, because one may be a secret
+		for pair := range slices.Chunk(node.Content, 2) {
+			if key := pair[0].Value; !slices.Contains(s.keys(), key) {
+				return s.mistake(": number %d has the unknown key %q: write %s", number, key,
+					strings.Join(s.keys(), ", "))
+			}
+		}
+		if node.Decode(to.Addr().Interface()) != nil {
+			return s.mistake(": number %d has a key twice or a value of another type: write %s", number, s.allowed())
+		}
 	case s.tag.Get("secret") != "" && strings.HasSuffix(text, Hidden):
 		return s.mistake("has %s, which stands for a hidden secret: write the secret itself", Hidden)
 	case node.Kind != yaml.ScalarNode, parse(text, to) != nil, !s.isAllowed(text, to):
-		return s.mistake("is %s: write %s", s.describe(node), s.allowed())
-	}
-	return nil
-}
-
-// takeMapping does not repeat a value, which may be a secret.
-func (s *setting) takeMapping(number int, node *yaml.Node, to reflect.Value) error {
-	for pair := range slices.Chunk(node.Content, 2) {
-		if key := pair[0].Value; !slices.Contains(s.keys(), key) {
-			return s.mistake(": number %d has the unknown key %q: write %s", number, key, strings.Join(s.keys(), ", "))
+		found := strconv.Quote(node.Value)
+		switch {
+		case s.isSecret(), s.tag.Get("secret") == "items":
+			found = Hidden
+		case node.Kind == yaml.MappingNode:
+			found = "a mapping"
+		case node.Kind == yaml.SequenceNode:
+			found = "a list"
 		}
-	}
-	if node.Decode(to.Addr().Interface()) != nil {
-		return s.mistake(": number %d has a key twice or a value of another type: write %s", number, s.allowed())
+		return s.mistake("is %s: write %s", found, s.allowed())
 	}
 	return nil
 }
-
-func (s *setting) describe(node *yaml.Node) string {
-	switch {
-	case s.isSecret(), s.tag.Get("secret") == "items":
-		return Hidden
-	case node.Kind == yaml.MappingNode:
-		return "a mapping"
-	case node.Kind == yaml.SequenceNode:
-		return "a list"
-	}
-	return fmt.Sprintf("%q", node.Value)
-}
-
-const (
-	defaultFile = "pasteport.yaml"
-	fileLimit   = 1 << 20
-)
 
 // entry is a line of the file, which is a flat mapping from names to values.
 type entry struct {
@@ -204,7 +189,7 @@ func (t *Table) open() (map[string]entry, error) {
 	if err := t.file.read(entry{}, true); err != nil {
 		return nil, err
 	}
-	path := cmp.Or(t.config.Path, defaultFile)
+	path := cmp.Or(t.config.Path, "pasteport.yaml")
 	text, err := ReadFile(path, fileLimit)
 	switch {
 	case t.config.Path == "" && errors.Is(err, fs.ErrNotExist):

@@ -37,7 +37,8 @@ import (
 
 // setting is a tagged field.
 type setting struct {
-	name, doc, group string
+	name, group  string
+	doc, meaning string // without and with the default
 
 	tag     reflect.StructTag
 	field   string // path of the field in the configuration
@@ -87,6 +88,10 @@ func newSetting(path, group string, tag reflect.StructTag, value reflect.Value) 
 		if err := s.take(textNode(text)); err != nil {
 			panic(err) // a mistake in the tag
 		}
+	}
+	s.meaning = s.doc
+	if unset := tag.Get("unset"); unset != "" {
+		s.meaning += " (default: " + unset + ")"
 	}
 	s.flag = &pflag.Flag{
 		Name:     name,

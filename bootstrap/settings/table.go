@@ -21,7 +21,7 @@ import (
 type Table struct {
 	settings []*setting
 	groups   []string // titles, in the order of help
-	wanted   []string // names of the settings that the command uses; empty for all
+	wanted   []string // names of the settings that the command uses
 	file     *setting // path of the file; it cannot be set in the file itself
 	Unread   bool     // the file exists but is unreadable, so that its settings are unknown
 	config   struct {
@@ -33,6 +33,7 @@ type Table struct {
 // default.
 func NewTable(config any, groups ...string) *Table {
 	t := &Table{groups: groups, settings: settingsOf("", "", reflect.ValueOf(config).Elem())}
+	t.wanted = t.Names()
 	t.file = settingsOf("", "Configuration", reflect.ValueOf(&t.config).Elem())[0]
 	slices.SortStableFunc(t.settings, func(a, b *setting) int {
 		return cmp.Compare(slices.Index(groups, a.group), slices.Index(groups, b.group))
@@ -93,13 +94,9 @@ func (t *Table) Read() error {
 	t.Unread = entries == nil
 	mistakes := []error{err, t.strayVariables()}
 	for _, s := range t.settings {
-		mistakes = append(mistakes, s.read(entries[s.name], t.wants(s)))
+		mistakes = append(mistakes, s.read(entries[s.name], slices.Contains(t.wanted, s.name)))
 	}
 	return errors.Join(mistakes...)
-}
-
-func (t *Table) wants(s *setting) bool {
-	return len(t.wanted) == 0 || slices.Contains(t.wanted, s.name)
 }
 
 // strayVariables reports mistyped variables. It ignores others with our prefix, because Kubernetes

@@ -177,7 +177,6 @@ type onceHandler struct {
 	failed error
 }
 
-// Authorize implements auth.OAuthHandler.
 func (h *onceHandler) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
 	if h.taken {
 		defer response.Body.Close()
