@@ -148,9 +148,7 @@ type ToolScopes interface {
 // WithToolScopes sets the scopes that a call of a tool needs, instead of the DefaultScopes of the
 // oauth.Config. An empty result means the DefaultScopes. A client without the scopes gets 403
 // insufficient_scope and can request them. Lists of tools do not depend on scopes, so a tool is
-// listed although some of its calls, or all, need another scope. For NewGateway and Guard a name
-// with other characters than A-Z a-z 0-9 _ . / - or more than 128 is unknown; use strings.ToLower
-// for servers that ignore case.
+// listed although some of its calls, or all, need another scope. Names are as in WithToolPolicy.
 func WithToolScopes[F ToolScopes](needs F) MCPOption {
 	return func(m *MCPServer) {
 		m.options.ToolScopes, m.options.CallScopes = nil, nil

@@ -112,8 +112,20 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 				return settings.Explain(oauth.NewMistake("SelfRegistration", "is off, so the service would refuse "+
 					"the client: switch it on for both"))
 			}
+			uris, method := []any{}, oauth.PublicClient
+			for _, uri := range redirects {
+				uris = append(uris, uri)
+			}
+			if withSecret {
+				method = oauth.ClientSecretBasic
+			}
 			return withGrants(config, errOut, func(server *application.Server) error {
-				registered, err := server.Register(cmd.Context(), registrationOf(name, redirects, withSecret))
+				registered, err := server.Register(cmd.Context(), map[string]any{
+					"client_name":                name,
+					"redirect_uris":              uris,
+					"grant_types":                []any{"authorization_code", "refresh_token"},
+					"token_endpoint_auth_method": string(method),
+				})
 				if err != nil {
 					return err
 				}
@@ -131,24 +143,6 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 	register.Flags().StringArrayVar(&redirects, "redirect-uri", nil, "redirect URI of the client; may be repeated")
 	register.Flags().BoolVar(&withSecret, "secret", false, "give the client a secret, which it has to use")
 	return register
-}
-
-// registrationOf returns the members of a registration request.
-func registrationOf(name string, redirects []string, withSecret bool) map[string]any {
-	uris := make([]any, 0, len(redirects))
-	for _, uri := range redirects {
-		uris = append(uris, uri)
-	}
-	method := oauth.PublicClient
-	if withSecret {
-		method = oauth.ClientSecretBasic
-	}
-	return map[string]any{
-		"client_name":                name,
-		"redirect_uris":              uris,
-		"grant_types":                []any{"authorization_code", "refresh_token"},
-		"token_endpoint_auth_method": string(method),
-	}
 }
 
 // knownClient is a client that many people use. Its document is the URL of its metadata, which is

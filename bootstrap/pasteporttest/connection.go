@@ -126,8 +126,7 @@ func (c *Connection) TryRefresh() error {
 	return nil
 }
 
-// End ends the connection like a client: it revokes the refresh token, which also ends the access
-// token.
+// End revokes the refresh token like a client, which also ends the access token.
 func (c *Connection) End() {
 	c.site.t.Helper()
 	if err := c.revoke(); err != nil {
@@ -143,13 +142,7 @@ func (c *Connection) revoke() error {
 		return fmt.Errorf("reading the metadata of %s: %w", c.site.issuer, cmp.Or(err, errors.New("there is none")))
 	}
 	form := url.Values{"token": {c.token.Load().RefreshToken}, "client_id": {c.oauth.ClientID}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.RevocationEndpoint,
-		strings.NewReader(form.Encode()))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Timeout: stepTimeout}).PostForm(server.RevocationEndpoint, form)
 	if err != nil {
 		return err
 	}

@@ -69,8 +69,7 @@ func (s *Site) URL() string { return "http://" + s.server.Listener.Addr().String
 // bootstrap.WithRootCAs, so that the OAuth server can fetch the client's metadata document.
 func (s *Site) RootCAs() *x509.CertPool { return s.client.RootCAs() }
 
-// Now returns the time of the site, which is the system time until Advance or Connection.Expire
-// moves it forward.
+// Now returns the system time, moved forward by Advance and Connection.Expire.
 func (s *Site) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
 
 // Advance moves the time of the site forward.

@@ -115,11 +115,6 @@ func (d *demo) run(ctx context.Context, config service.Config) (err error) {
 	d.terminal.Printf("Pasteport demo: an MCP client connects to a site, step by step.\n\n"+
 		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: site.json, "+
 		"oauth.db, demo.log\ndemo token: %s\n\n", d.issuer, d.published.ID(), d.dir, d.token)
-	return d.serve(ctx, listener)
-}
-
-// serve runs the site and the client until the demo ends or one of them fails.
-func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return d.service.Serve(ctx, listener) })

@@ -220,12 +220,13 @@ const unknownOrigin = "https://pasteport-doctor.invalid"
 func cors(ctx context.Context, p *probe) (seen, fix string) {
 	page := cmp.Or(p.origin, unknownOrigin)
 	issuer, _ := url.Parse(p.server.Issuer)
-	for _, request := range []pageRequest{
-		{http.MethodGet, p.challenge, []string{"MCP-Protocol-Version", "Content-Type"}},
-		{http.MethodGet, serverMetadataURL(issuer), []string{"MCP-Protocol-Version", "Content-Type"}},
-		{http.MethodPost, p.server.TokenEndpoint, []string{"Authorization", "Content-Type"}},
+	const version, contentType, authorization = "MCP-Protocol-Version", "Content-Type", "Authorization"
+	for _, request := range [][]string{ // method, URL and headers
+		{http.MethodGet, p.challenge, version, contentType},
+		{http.MethodGet, serverMetadataURL(issuer), version, contentType},
+		{http.MethodPost, p.server.TokenEndpoint, authorization, contentType},
 	} {
-		if _, seen := p.from(ctx, page, request); seen != "" {
+		if _, seen := p.from(ctx, page, request[0], request[1], request[2:]...); seen != "" {
 			return seen, "Let the proxy keep Access-Control-Allow-Origin: * of the documents and of every response " +
 				"of the token endpoint, errors too, and pass OPTIONS to the server."
 		}
@@ -233,8 +234,7 @@ func cors(ctx context.Context, p *probe) (seen, fix string) {
 	fix = "Allow the origin of the page (" + page + ") at the MCP endpoint (Pasteport: the setting allowed-origins, " +
 		"in your own program WithAllowedOrigins), let the proxy pass OPTIONS, and keep " +
 		"Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id."
-	a, seen := p.from(ctx, page, pageRequest{http.MethodPost, p.endpoint.String(),
-		[]string{"Authorization", "Content-Type", "MCP-Protocol-Version"}})
+	a, seen := p.from(ctx, page, http.MethodPost, p.endpoint.String(), authorization, contentType, version)
 	switch {
 	case a.Response != nil && a.StatusCode == http.StatusForbidden && p.origin == "":
 		return "pages can log in; the MCP endpoint refuses other origins with 403: --origin checks an allowed one", ""
@@ -246,16 +246,11 @@ func cors(ctx context.Context, p *probe) (seen, fix string) {
 	return "the page " + page + " can", ""
 }
 
-// pageRequest is a request that a web page sends.
-type pageRequest struct {
-	method, target string
-	headers        []string
-}
-
 // from sends a request of a web page, and then asks for permission as a browser does. It returns
 // the answer to the first, and what keeps the page from sending the request or reading the answer.
-func (p *probe) from(ctx context.Context, page string, r pageRequest) (a answer, hindrance string) {
-	a, err := p.send(ctx, r.method, r.target, "", "Origin", page)
+func (p *probe) from(ctx context.Context, page, method, target string, headers ...string) (a answer,
+	hindrance string) {
+	a, err := p.send(ctx, method, target, "", "Origin", page)
 	if err != nil {
 		return a, err.Error()
 	}
@@ -263,14 +258,14 @@ func (p *probe) from(ctx context.Context, page string, r pageRequest) (a answer,
 		return a, fmt.Sprintf("%s to the page %s has Access-Control-Allow-Origin %q", a, page,
 			a.Header.Get("Access-Control-Allow-Origin"))
 	}
-	preflight, err := p.send(ctx, http.MethodOptions, r.target, "", "Origin", page,
-		"Access-Control-Request-Method", r.method, "Access-Control-Request-Headers", strings.Join(r.headers, ","))
+	preflight, err := p.send(ctx, http.MethodOptions, target, "", "Origin", page,
+		"Access-Control-Request-Method", method, "Access-Control-Request-Headers", strings.Join(headers, ","))
 	if err != nil {
 		return a, err.Error()
 	}
 	if preflight.StatusCode >= 300 || !allows(preflight, page) ||
-		!lists(preflight, "Access-Control-Allow-Headers", r.headers...) {
-		return a, fmt.Sprintf("%s to a preflight, and does not allow %s", preflight, strings.Join(r.headers, ", "))
+		!lists(preflight, "Access-Control-Allow-Headers", headers...) {
+		return a, fmt.Sprintf("%s to a preflight, and does not allow %s", preflight, strings.Join(headers, ", "))
 	}
 	return a, ""
 }

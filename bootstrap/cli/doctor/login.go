@@ -136,7 +136,6 @@ func approve(ctx context.Context, p *probe) (seen, fix string) {
 	case err != nil:
 		return err.Error(), logFix
 	case page.Location != nil:
-		return readCallback(p, page)
 	case page.Status == http.StatusForbidden:
 		return pageOf(page), "Pass a --token that the site accepts, or find out why the site refuses it: the log and " +
 			"`pasteport trace --doctor` have the cause. With a gateway whose MCP server verifies the token, present " +
@@ -145,25 +144,23 @@ func approve(ctx context.Context, p *probe) (seen, fix string) {
 		return pageOf(page), "Check the verifier of tokens: the site, or with a gateway the MCP server behind it, " +
 			"which must run at the exact address in upstream, respond there without a redirect, and refuse tokens " +
 			"that it does not know. The log and `pasteport trace --doctor` have the cause."
+	default:
+		return pageOf(page), logFix
 	}
-	return pageOf(page), logFix
-}
-
-func readCallback(p *probe, page *browser.Page) (seen, fix string) {
 	query := page.Location.Query()
-	p.hide(query.Get("code"))
+	p.code = query.Get("code")
+	p.hide(p.code)
 	switch refusal := refusalOf(page, nil); {
 	case refusal != "":
 		return refusal, logFix
 	case !strings.HasPrefix(page.Location.String(), redirect+"?"):
 		return "the page sends the browser to " + originOf(page.Location),
 			"Send the browser to the redirect_uri of the request, byte for byte."
-	case len(query["code"]) != 1 || query.Get("code") == "" || !slices.Equal(query["state"], []string{p.state}) ||
+	case len(query["code"]) != 1 || p.code == "" || !slices.Equal(query["state"], []string{p.state}) ||
 		!slices.Equal(query["iss"], []string{p.server.Issuer}):
 		return fmt.Sprintf("the redirect has %s and iss %q, or another state than the request",
 			term.Count(len(query["code"]), "code"), query["iss"]), "Let the proxy pass the redirect unchanged."
 	}
-	p.code = query.Get("code")
 	return "a code, the state, and the issuer", ""
 }
 

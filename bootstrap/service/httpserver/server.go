@@ -160,9 +160,8 @@ const (
 	// connectionMemory is the maximum memory of a connection before its request is authenticated:
 	// 32 KiB of headers in short lines take 510 KiB in net/http.
 	connectionMemory = 512 << 10
-	// minConnections keeps a service usable if its process has hardly any memory or files.
-	minConnections = 16
-	unlimited      = math.MaxInt64
+	minConnections   = 16 // however little memory and files the process has
+	unlimited        = math.MaxInt64
 )
 
 // Capacity holds the limits of the process that bound its connections.
@@ -171,8 +170,7 @@ type Capacity struct {
 	Memory uint64 // bytes
 }
 
-// ProcessCapacity reads the limits of this process: the user's limit on open files, and the memory
-// that memory.Limit finds.
+// ProcessCapacity reads the limits of this process.
 func ProcessCapacity() Capacity {
 	//nolint:gosec // a limit of memory is never negative
 	return Capacity{Files: fileLimit(), Memory: uint64(memory.Limit())}
