@@ -1,7 +1,11 @@
 package pages
 
 import (
+	_ "embed" // the script
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 )
 
@@ -81,4 +85,116 @@ func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) erro
 	c.ClientName = appName(c.ClientName)
 	s := e.sheet()
 	return s.write(w, status, s.consent(c))
+}
+
+// Field is an input of a form with several fields. Label and Help are texts of the site.
+type Field struct {
+	Name     string
+	Label    string // if empty, the page shows the label of a well-known name, or else Name
+	Help     string
+	Value    string // shown in the field; empty for a secret one
+	Secret   bool
+	Optional bool
+	Problem  string // a sentence about the value that was entered
+}
+
+func (f Field) id() string { return "field_" + f.Name }
+
+func (f Field) kind() string {
+	if f.Secret {
+		return "password"
+	}
+	return "text"
+}
+
+// autocomplete keeps the saved login of the site out of the form: password managers ignore "off".
+func (f Field) autocomplete() string {
+	if f.Secret {
+		return "one-time-code"
+	}
+	return "off"
+}
+
+// describedBy returns the ids of the texts about the field; why is the text about the form.
+func (f Field) describedBy() string {
+	ids := "why"
+	if f.Help != "" {
+		ids = f.id() + "_help " + ids
+	}
+	if f.Problem != "" {
+		ids = f.id() + "_problem " + ids
+	}
+	return ids
+}
+
+// hasFocus reports whether the page opens with the cursor in field i: after a problem, in the first
+// field with its own problem, or else in the first field.
+func hasFocus(fields []Field, i int, problem string) bool {
+	first := slices.IndexFunc(fields, func(f Field) bool { return f.Problem != "" })
+	return problem != "" && i == max(first, 0)
+}
+
+// ToolReview is the page that tells a person how the tools of a server differ from those that they
+// approved for the app before. The page escapes and shortens texts from the server.
+type ToolReview struct {
+	ClientName         string // name that the client claims
+	RedirectHost       string // as in Consent
+	Server             Server
+	New, Changed, Gone []string // names of tools, of which the server has more than it shows
+
+	Action   string     // URL that the form is posted to
+	Form     url.Values // hidden fields
+	Decision string     // the value of the button that approves
+	Manage   string     // URL of the connections page
+}
+
+type field struct{ name, value string }
+
+// hiddenFields returns the values of a form, sorted by name.
+func hiddenFields(form url.Values) (fields []field) {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		for _, value := range form[name] {
+			fields = append(fields, field{name, value})
+		}
+	}
+	return fields
+}
+
+// WriteToolReview answers with the page about changed tools. Nothing is written if it cannot be
+// rendered.
+func (e Edition) WriteToolReview(w http.ResponseWriter, r ToolReview) error {
+	s := e.sheet()
+	return s.write(w, http.StatusOK, s.toolReview(r))
+}
+
+// callbackScript shows and serves the copy button, because a long address is easily copied without
+// its end. Without script, the person selects the address in its field by hand.
+//
+//go:embed callback.js
+var callbackScript string
+
+// Callback is the page with the callback URL, for a person who carries it to an app on another
+// computer.
+type Callback struct {
+	URL       string
+	ExpiresAt time.Time
+	Left      time.Duration // until ExpiresAt
+	Manage    string        // URL of the connections page
+}
+
+// Minutes returns the whole minutes that are left; a second that the answer may take does not
+// count.
+func (c Callback) Minutes() int { return int((c.Left + time.Second) / time.Minute) }
+
+func (c Callback) expiry() markup {
+	at := c.ExpiresAt.UTC()
+	return markup(`<time datetime="` + at.Format(time.RFC3339) + `">` + at.Format("15:04:05 UTC") + `</time>`)
+}
+
+// WriteCallback answers with the page of the callback URL. Nothing is written if it cannot be
+// rendered.
+func (e Edition) WriteCallback(w http.ResponseWriter, c Callback) error {
+	s := e.sheet()
+	s.scripts = true
+	return s.write(w, http.StatusOK, s.callback(c))
 }

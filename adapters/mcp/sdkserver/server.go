@@ -13,16 +13,21 @@ package sdkserver
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/stream"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Options configure a Server.
@@ -177,4 +182,42 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, b message.Body) {
 		bound := s.bindingID(w, s.owner(&stream.IdentityOf(r.Context()).Caller))
 		s.serveSession(bound, r, b, new(message.Sequence))
 	}
+}
+
+// ServeStdio serves one local client in newline-delimited JSON, without OAuth, until in or ctx
+// ends. Requests have the given caller, to which the tool policy applies.
+func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
+	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out},
+		info: (&stream.Identity{Sender: stream.Sender{Caller: caller}}).TokenInfo()}
+	if err := s.mcp.Run(ctx, local); err != nil {
+		return fmt.Errorf("serving stdio: %w", err)
+	}
+	return nil
+}
+
+type localTransport struct {
+	sdk.Transport
+	info *auth.TokenInfo
+}
+
+func (t localTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	connection, err := t.Transport.Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting stdio: %w", err)
+	}
+	return localConnection{connection, t.info}, nil
+}
+
+// localConnection adds the caller to each request.
+type localConnection struct {
+	sdk.Connection
+	info *auth.TokenInfo
+}
+
+func (c localConnection) Read(ctx context.Context) (rpc.Message, error) {
+	m, err := c.Connection.Read(ctx)
+	if request, ok := m.(*rpc.Request); ok {
+		request.Extra = &sdk.RequestExtra{TokenInfo: c.info}
+	}
+	return m, err
 }
