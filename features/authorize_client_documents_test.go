@@ -28,9 +28,7 @@ func (w *World) ClientWith(member string, value any) *Client {
 	if members[member] = value; value == nil {
 		delete(members, member)
 	}
-	document, err := json.Marshal(members)
-	Expect(err).NotTo(HaveOccurred())
-	w.Clients.Publish(client.path(), string(document))
+	w.Clients.Publish(client.path(), string(must(json.Marshal(members))))
 	return client
 }
 
@@ -254,9 +252,7 @@ var _ = Describe("Connecting well-known clients", Label("CIMD"), func() {
 		func(ctx SpecContext, members params, sent string) {
 			client := NewWorld().NewClient()
 			members["client_id"], members["response_types"] = client.ID, []string{"code"}
-			document, err := json.Marshal(members)
-			Expect(err).NotTo(HaveOccurred())
-			client.World.Clients.Publish(client.path(), string(document))
+			client.World.Clients.Publish(client.path(), string(must(json.Marshal(members))))
 			client.Redirect = sent
 			Expect(client.Connect(ctx).Refresh).NotTo(BeEmpty())
 		},

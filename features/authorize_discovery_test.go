@@ -24,8 +24,7 @@ func decode(answer Response) map[string]any {
 
 func request(ctx context.Context, method, target string, header http.Header) Response {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, method, target, nil)
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, method, target, nil))
 	for name, values := range header {
 		r.Header[name] = values
 	}

@@ -24,8 +24,7 @@ func (s *ClientSite) Down() (up func()) {
 	s.server.Close()
 	return func() {
 		GinkgoHelper()
-		listener, err := net.Listen("tcp", addr)
-		Expect(err).NotTo(HaveOccurred())
+		listener := must(net.Listen("tcp", addr))
 		again := newSiteServer(s)
 		Expect(again.Listener.Close()).To(Succeed())
 		again.Listener = listener
@@ -38,8 +37,7 @@ func (s *ClientSite) Down() (up func()) {
 // lists publishes a document with these redirect URIs.
 func (c *Client) lists(cacheControl string, redirects ...string) {
 	GinkgoHelper()
-	listed, err := json.Marshal(redirects)
-	Expect(err).NotTo(HaveOccurred())
+	listed := must(json.Marshal(redirects))
 	c.says(http.StatusOK, http.Header{"Cache-Control": {cacheControl}},
 		`{"client_id":"ID","client_name":"Spec Client","redirect_uris":`+string(listed)+`}`)
 }
@@ -356,9 +354,7 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 // reasons returns the reasons of all traced steps of this kind.
 func (w *World) reasons(ctx context.Context, kind string) (reasons []string) {
 	GinkgoHelper()
-	connections, err := w.service.Authz.Trace(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	for _, connection := range connections {
+	for _, connection := range must(w.service.Authz.Trace(ctx)) {
 		for _, step := range connection.Steps {
 			if string(step.Kind) == kind {
 				reasons = append(reasons, strings.TrimSpace(step.Rule+" "+step.Reason))

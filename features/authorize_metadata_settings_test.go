@@ -51,8 +51,7 @@ func NewEgressProxy() *EgressProxy {
 // URL returns the proxy's URL, with the user and password if any.
 func (p *EgressProxy) URL() *url.URL {
 	GinkgoHelper()
-	u, err := url.Parse(p.server.URL)
-	Expect(err).NotTo(HaveOccurred())
+	u := must(url.Parse(p.server.URL))
 	if p.Password != "" {
 		u.User = url.UserPassword("pasteport", p.Password)
 	}
@@ -95,9 +94,8 @@ func (w *World) NewClientBeyond() *Client {
 	client := w.NewClient()
 	path := client.path()
 	client.ID = beyond + path
-	document, err := json.Marshal(params{"client_id": client.ID, "client_name": "Spec Client",
-		"redirect_uris": []string{"http://127.0.0.1/callback"}})
-	Expect(err).NotTo(HaveOccurred())
+	document := must(json.Marshal(params{"client_id": client.ID, "client_name": "Spec Client",
+		"redirect_uris": []string{"http://127.0.0.1/callback"}}))
 	w.Clients.Publish(path, string(document))
 	return client
 }

@@ -144,8 +144,7 @@ func (c *Client) expectError(answer Response, code, state string) {
 	}
 	appended, found := strings.CutPrefix(answer.Header.Get("Location"), c.Redirect+separator)
 	Expect(found).To(BeTrue(), answer.Header.Get("Location"))
-	told, err := url.ParseQuery(appended)
-	Expect(err).NotTo(HaveOccurred())
+	told := must(url.ParseQuery(appended))
 	Expect(told["error_description"]).To(ConsistOf(MatchRegexp(`^[\x20\x21\x23-\x5b\x5d-\x7e]+$`)))
 	delete(told, "error_description")
 	wanted := url.Values{"error": {code}, "iss": {c.World.Issuer}}

@@ -22,16 +22,13 @@ func selfRegistration(config *service.Config) { config.SelfRegistration = true }
 // Register sends the members of a registration request; change may alter the request.
 func (w *World) Register(ctx context.Context, members any, change ...func(*http.Request)) Response {
 	GinkgoHelper()
-	body, err := json.Marshal(members)
-	Expect(err).NotTo(HaveOccurred())
-	return w.RegisterText(ctx, string(body), change...)
+	return w.RegisterText(ctx, string(must(json.Marshal(members))), change...)
 }
 
 // RegisterText sends the body of a registration request.
 func (w *World) RegisterText(ctx context.Context, body string, change ...func(*http.Request)) Response {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Issuer+"/oauth/register", bytes.NewBufferString(body))
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, http.MethodPost, w.Issuer+"/oauth/register", bytes.NewBufferString(body)))
 	r.Header.Set("Content-Type", "application/json")
 	for _, apply := range change {
 		apply(r)

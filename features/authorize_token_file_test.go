@@ -46,9 +46,7 @@ func (f TokenFile) Save(text string) {
 // Text returns the content of the file.
 func (f TokenFile) Text() string {
 	GinkgoHelper()
-	text, err := os.ReadFile(string(f))
-	Expect(err).NotTo(HaveOccurred())
-	return string(text)
+	return string(must(os.ReadFile(string(f))))
 }
 
 func (f TokenFile) verify(config *service.Config) {

@@ -144,16 +144,14 @@ var _ = Describe("Running a gateway", Label("gateway"), func() {
 // serverTLS returns the configuration of a server with this certificate.
 func (f CertificateFiles) serverTLS() *tls.Config {
 	GinkgoHelper()
-	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-	Expect(err).NotTo(HaveOccurred())
+	pair := must(tls.LoadX509KeyPair(f.Cert, f.Key))
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
 // pool returns the certificate as the only authority.
 func (f CertificateFiles) pool() *x509.CertPool {
 	GinkgoHelper()
-	text, err := os.ReadFile(f.Cert)
-	Expect(err).NotTo(HaveOccurred())
+	text := must(os.ReadFile(f.Cert))
 	roots := x509.NewCertPool()
 	Expect(roots.AppendCertsFromPEM(text)).To(BeTrue())
 	return roots
@@ -273,8 +271,7 @@ var _ = Describe("Observing the upstreams of a gateway", Label("gateway", "U21")
 // MCP servers.
 func behindName(upstream *UpstreamServer, host string, refusal http.HandlerFunc) string {
 	GinkgoHelper()
-	to, err := url.Parse(upstream.URL)
-	Expect(err).NotTo(HaveOccurred())
+	to := must(url.Parse(upstream.URL))
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(to) }}
 	guard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != host {

@@ -66,8 +66,7 @@ func (n *Newcomer) Start(program string, environment []string, args ...string) s
 	GinkgoHelper()
 	command := exec.Command(program, args...)
 	command.Dir, command.Env = n.Dir, append(os.Environ(), environment...)
-	run, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
-	Expect(err).NotTo(HaveOccurred())
+	run := must(gexec.Start(command, GinkgoWriter, GinkgoWriter))
 	DeferCleanup(func() { run.Kill().Wait(patience) })
 	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`serving (http://127\.0\.0\.1:\d+)`))
 	return regexp.MustCompile(`serving (\S+)`).FindStringSubmatch(string(run.Out.Contents()))[1]
@@ -165,8 +164,7 @@ var _ = Describe("The five-minute guide to the gateway", Label("five_minutes", "
 			BeforeEach(func() { newcomer = NewNewcomer() })
 
 			It("tells the server who is calling, in headers that only the gateway can sign", func(ctx SpecContext) {
-				tokens, err := os.ReadFile(tokenFileOf(ctx, personal))
-				Expect(err).NotTo(HaveOccurred())
+				tokens := must(os.ReadFile(tokenFileOf(ctx, personal)))
 				newcomer.Write("tokens", string(tokens))
 				newcomer.Write("upstream-secret", "an-upstream-secret")
 				newcomer.Write("signing-secret", signingSecret)
@@ -219,8 +217,7 @@ func newSignedRequest(ctx context.Context, personal string) signedRequest {
 	world.Token = personal
 	world.Call(ctx, world.NewClient().Connect(ctx).Access)
 	asked := upstream.Asked()[0]
-	body, err := io.ReadAll(asked.Body)
-	Expect(err).NotTo(HaveOccurred())
+	body := must(io.ReadAll(asked.Body))
 	headers := map[string]string{}
 	for name := range asked.Header {
 		headers[strings.ToLower(name)] = asked.Header.Get(name)
@@ -273,8 +270,7 @@ func (n *Newcomer) judge(ctx context.Context, program, file string, request sign
 	if program == "node" {
 		program = n.Node
 	}
-	input, err := json.Marshal(request)
-	Expect(err).NotTo(HaveOccurred())
+	input := must(json.Marshal(request))
 	command := exec.CommandContext(ctx, program, file)
 	command.Dir, command.Stdin = n.Dir, bytes.NewReader(input)
 	said, err := command.CombinedOutput()

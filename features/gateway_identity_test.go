@@ -73,9 +73,7 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 			said := map[string]string{}
 			for name := range asked.Header {
 				if strings.HasPrefix(name, "X-Pasteport-") {
-					value, err := url.PathUnescape(asked.Header.Get(name))
-					Expect(err).NotTo(HaveOccurred())
-					said[name] = value
+					said[name] = must(url.PathUnescape(asked.Header.Get(name)))
 				}
 			}
 			Expect(said).To(And(
@@ -94,9 +92,7 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 	It("signs the request so that a change is detected", func(ctx SpecContext) {
 		world.Call(ctx, world.NewClient().Connect(ctx).Access)
 		asked := upstream.Asked()[0]
-		body, err := io.ReadAll(asked.Body)
-		Expect(err).NotTo(HaveOccurred())
-		sum := sha256.Sum256(body)
+		sum := sha256.Sum256(must(io.ReadAll(asked.Body)))
 		Expect(asked.Header.Get("Content-Digest")).
 			To(Equal("sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"))
 		Expect(asked.Header.Get("Signature-Input")).
@@ -361,8 +357,7 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 
 	It("refuses a body that an upstream may read differently", func(ctx SpecContext) {
 		post := func(access, body, contentType string) int {
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body))
-			Expect(err).NotTo(HaveOccurred())
+			r := must(http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body)))
 			r.Header.Set("Authorization", "Bearer "+access)
 			r.Header.Set("Content-Type", contentType)
 			return Send(r).StatusCode

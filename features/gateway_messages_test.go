@@ -189,10 +189,8 @@ var _ = Describe("Idle streams through a gateway", Label("gateway", "U4", "proxi
 				}
 			})
 			patient := &http.Client{}
-			answer, err := patient.Do(talk.Request(ctx, http.MethodGet))
-			Expect(err).NotTo(HaveOccurred())
-			text, err := io.ReadAll(answer.Body)
-			Expect(err).NotTo(HaveOccurred())
+			answer := must(patient.Do(talk.Request(ctx, http.MethodGet)))
+			text := must(io.ReadAll(answer.Body))
 			Expect(string(text)).To(HaveSuffix("data: at last\n\n"))
 			Expect(strings.Count(string(text), ": keep-alive\n\n")).To(BeNumerically(">=", 4))
 			Expect(answer.Body.Close()).To(Succeed())
@@ -216,8 +214,7 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
 		post = func(ctx SpecContext, body string) Response {
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body))
-			Expect(err).NotTo(HaveOccurred())
+			r := must(http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body)))
 			r.Header.Set("Authorization", "Bearer "+access)
 			r.Header.Set("Content-Type", "application/json")
 			return Send(r)
@@ -242,9 +239,7 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 			call(`"name":"крик","arguments":{"текст":"é"}`),
 		} {
 			Expect(post(ctx, body).StatusCode).To(Equal(http.StatusAccepted))
-			got, err := io.ReadAll(upstream.Asked()[i].Body)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(string(got)).To(Equal(body))
+			Expect(string(must(io.ReadAll(upstream.Asked()[i].Body)))).To(Equal(body))
 		}
 	})
 

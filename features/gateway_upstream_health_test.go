@@ -53,8 +53,7 @@ func upstreamAnswering(answer http.HandlerFunc) func() string {
 func upstreamAt(address string) *UpstreamServer {
 	GinkgoHelper()
 	return startUpstream(bearerOf, []string{apiKey}, func(s *httptest.Server) {
-		listener, err := net.Listen("tcp", address)
-		Expect(err).NotTo(HaveOccurred())
+		listener := must(net.Listen("tcp", address))
 		Expect(s.Listener.Close()).To(Succeed())
 		s.Listener = listener
 		s.Start()
@@ -135,9 +134,7 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 	asItIs := func(context.Context, *service.Config) {}
 	through := func(proxy func() string) func(context.Context, *service.Config) {
 		return func(_ context.Context, c *service.Config) {
-			var err error
-			c.Gateway.Connect.Proxy, err = url.Parse(proxy())
-			Expect(err).NotTo(HaveOccurred())
+			c.Gateway.Connect.Proxy = must(url.Parse(proxy()))
 		}
 	}
 	of := func(path string, keys ...string) func() string {

@@ -33,8 +33,7 @@ func (p WebPage) Fetch(ctx context.Context, method, target, body string, headers
 	if err := p.preflight(ctx, method, target, headers); err != nil {
 		return Response{}, err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, method, target, strings.NewReader(body)))
 	r.Header.Set("Origin", p.Origin)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -64,8 +63,7 @@ func (p WebPage) preflight(ctx context.Context, method, target string, headers [
 	if len(asked) == 0 && method != http.MethodDelete {
 		return nil
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodOptions, target, http.NoBody)
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, http.MethodOptions, target, http.NoBody))
 	r.Header.Set("Origin", p.Origin)
 	r.Header.Set("Access-Control-Request-Method", method)
 	r.Header.Set("Access-Control-Request-Headers", strings.Join(asked, ","))
@@ -123,9 +121,7 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 	GinkgoHelper()
 	fetch := func(method, target, body string, headers ...string) Response {
 		GinkgoHelper()
-		answer, err := page.Fetch(ctx, method, target, body, headers...)
-		Expect(err).NotTo(HaveOccurred())
-		return answer
+		return must(page.Fetch(ctx, method, target, body, headers...))
 	}
 	mcp := []string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}
 	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
@@ -227,8 +223,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 	It("works under another host name in allowed-hosts, with any port", func(ctx SpecContext) {
 		world := NewWorld(func(config *service.Config) { config.AllowedHosts = []string{"host.docker.internal"} })
 		under := func(host string) int {
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(listTools))
-			Expect(err).NotTo(HaveOccurred())
+			r := must(http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(listTools)))
 			r.Host = host
 			return Send(r).StatusCode
 		}

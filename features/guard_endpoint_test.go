@@ -135,9 +135,7 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 				if arguments == nil {
 					arguments = params{"slug": "house-style"}
 				}
-				answer, err := json.Marshal(talk.Use(ctx, tool, arguments))
-				Expect(err).NotTo(HaveOccurred())
-				answers = append(answers, string(answer))
+				answers = append(answers, string(must(json.Marshal(talk.Use(ctx, tool, arguments)))))
 			}
 			Expect(answers).To(HaveEach(Not(Or(ContainSubstring(world.Token), ContainSubstring(access)))))
 		})
@@ -211,8 +209,7 @@ var _ = Describe("The MCP server's URL with a trailing slash", Label("MCP transp
 		Entry("a gateway", func() *World { return NewGateway(NewUpstream(apiKey).URL + "/mcp") }),
 	}
 	post := func(ctx SpecContext, world *World, access string) Response {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP()+"/", strings.NewReader(listTools))
-		Expect(err).NotTo(HaveOccurred())
+		r := must(http.NewRequestWithContext(ctx, http.MethodPost, world.MCP()+"/", strings.NewReader(listTools)))
 		for name, value := range map[string]string{
 			"Content-Type":         "application/json",
 			"Accept":               "application/json, text/event-stream",
@@ -257,9 +254,7 @@ var _ = Describe("The MCP server's URL with a trailing slash", Label("MCP transp
 			session := ConnectSDK(ctx, sessions, &mcp.StreamableClientTransport{
 				Endpoint: world.MCP() + "/", OAuthHandler: client, HTTPClient: &http.Client{Transport: &client.Wire},
 			})
-			listed, err := session.ListTools(ctx, nil)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(listed.Tools).NotTo(BeEmpty())
+			Expect(must(session.ListTools(ctx, nil)).Tools).NotTo(BeEmpty())
 			Expect(client.Wire.TokenRequests()).
 				To(ConsistOf(HaveField("Form", HaveKeyWithValue("resource", []string{world.MCP() + "/"}))))
 		}, worlds)
@@ -296,8 +291,7 @@ var _ = Describe("An app with the wrong URL", Label("MCP transports", "gateway")
 		world := NewGateway(upstream, func(c *service.Config) {
 			c.Gateway.Upstreams = append(c.Gateway.Upstreams, serverAt("/files", upstream))
 		})
-		r, err := http.NewRequestWithContext(ctx, method, world.Issuer+path, strings.NewReader(listTools))
-		Expect(err).NotTo(HaveOccurred())
+		r := must(http.NewRequestWithContext(ctx, method, world.Issuer+path, strings.NewReader(listTools)))
 		r.Header.Set("Content-Type", "application/json")
 		answer := Send(r)
 		Expect(answer.StatusCode).To(Equal(status), answer.Text)

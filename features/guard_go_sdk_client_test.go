@@ -107,9 +107,7 @@ func (w *World) newSDKClient(id string, config *auth.AuthorizationCodeHandlerCon
 	c := &SDKClient{World: w, ID: id}
 	config.RequestRefreshToken, config.AuthorizationCodeFetcher, config.Client = true, c.browse,
 		&http.Client{Transport: &c.Wire}
-	var err error
-	c.AuthorizationCodeHandler, err = auth.NewAuthorizationCodeHandler(config)
-	Expect(err).NotTo(HaveOccurred())
+	c.AuthorizationCodeHandler = must(auth.NewAuthorizationCodeHandler(config))
 	return c
 }
 
@@ -138,8 +136,7 @@ func (c *SDKClient) Connect(ctx context.Context, revision string) *mcp.ClientSes
 func ConnectSDK(ctx context.Context, revision string, transport mcp.Transport) *mcp.ClientSession {
 	GinkgoHelper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil)
-	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-	Expect(err).NotTo(HaveOccurred())
+	session := must(client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision}))
 	DeferCleanup(func() { _ = session.Close() })
 	Expect(session.InitializeResult().ProtocolVersion).To(Equal(revision))
 	return session
@@ -148,39 +145,29 @@ func ConnectSDK(ctx context.Context, revision string, transport mcp.Transport) *
 // Access returns the client's current access token.
 func (c *SDKClient) Access(ctx context.Context) string {
 	GinkgoHelper()
-	source, err := c.TokenSource(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	token, err := source.Token()
-	Expect(err).NotTo(HaveOccurred())
-	return token.AccessToken
+	return must(must(c.TokenSource(ctx)).Token()).AccessToken
 }
 
 // Forget expires the token for the client, which uses the real clock; world.Clock is the server's.
 func (c *SDKClient) Forget(ctx context.Context) {
 	GinkgoHelper()
-	source, err := c.TokenSource(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	token, err := source.Token()
-	Expect(err).NotTo(HaveOccurred())
+	token := must(must(c.TokenSource(ctx)).Token())
 	token.Expiry = time.Now()
 }
 
 // ListAndCall lists and calls the tools, and fails the spec on any error.
 func ListAndCall(ctx context.Context, session *mcp.ClientSession) {
 	GinkgoHelper()
-	listed, err := session.ListTools(ctx, nil)
-	Expect(err).NotTo(HaveOccurred())
+	listed := must(session.ListTools(ctx, nil))
 	var names []string
 	for _, tool := range listed.Tools {
 		names = append(names, tool.Name)
 	}
 	Expect(names).To(ConsistOf(editorTools))
-	created, err := session.CallTool(ctx,
-		&mcp.CallToolParams{Name: "create_article", Arguments: params{"title": "By the SDK"}})
-	Expect(err).NotTo(HaveOccurred())
+	created := must(session.CallTool(ctx,
+		&mcp.CallToolParams{Name: "create_article", Arguments: params{"title": "By the SDK"}}))
 	Expect(created.IsError).To(BeFalse())
-	articles, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"})
-	Expect(err).NotTo(HaveOccurred())
+	articles := must(session.CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"}))
 	Expect(articles.Content).To(ConsistOf(HaveField("Text", ContainSubstring("By the SDK"))))
 }
 
@@ -261,11 +248,9 @@ var _ = Describe("Connecting the Go SDK's own client", Label("N9"), func() {
 			ListAndCall(ctx, session)
 			world.RotateKeys(ctx)
 			client.Forget(ctx)
-			_, err := session.ListTools(ctx, nil)
-			Expect(err).NotTo(HaveOccurred())
+			Expect(session.ListTools(ctx, nil)).Error().NotTo(HaveOccurred())
 			Expect(client.Wire.TokenRequests()).To(HaveLen(2))
-			_, err = client.Connect(ctx, stateless).ListTools(ctx, nil)
-			Expect(err).NotTo(HaveOccurred())
+			Expect(client.Connect(ctx, stateless).ListTools(ctx, nil)).Error().NotTo(HaveOccurred())
 			Expect(client.Logins.Load()).To(BeEquivalentTo(1))
 		})
 
@@ -280,8 +265,7 @@ var _ = Describe("Connecting the Go SDK's own client", Label("N9"), func() {
 		client.Connect(ctx, stateless)
 		transport := &mcp.SSEClientTransport{Endpoint: world.MCP(),
 			HTTPClient: &http.Client{Transport: bearer(client.Access(ctx))}}
-		session, err := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil).Connect(ctx, transport, nil)
-		Expect(err).NotTo(HaveOccurred())
+		session := must(mcp.NewClient(&mcp.Implementation{Name: "x", Version: "1"}, nil).Connect(ctx, transport, nil))
 		DeferCleanup(func() { _ = session.Close() })
 		Expect(session.InitializeResult().ProtocolVersion).To(Equal(sessions))
 	})

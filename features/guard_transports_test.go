@@ -204,9 +204,7 @@ var (
 // TokenFor issues a token of the site for a person.
 func (w *World) TokenFor(_ context.Context, owner string, role demosite.Role) string {
 	GinkgoHelper()
-	token, err := w.Site().IssueToken(owner, role)
-	Expect(err).NotTo(HaveOccurred())
-	return token
+	return must(w.Site().IssueToken(owner, role))
 }
 
 // ConnectAs runs a whole code flow with this host token.

@@ -186,9 +186,7 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 		tokens := connect(ctx, "notes:read")
 		introspect(ctx, notes, notesSecret, tokens.Access)
 		Eventually(func() (kinds []string) {
-			attempts, err := world.service.Authz.Trace(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			for _, attempt := range attempts {
+			for _, attempt := range must(world.service.Authz.Trace(ctx)) {
 				for _, step := range attempt.Steps {
 					kinds = append(kinds, string(step.Kind))
 				}

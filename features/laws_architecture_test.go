@@ -73,8 +73,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 	})
 
 	It("describes every package of the product in ARCHITECTURE.md", func() {
-		text, err := os.ReadFile("../ARCHITECTURE.md")
-		Expect(err).NotTo(HaveOccurred())
+		text := must(os.ReadFile("../ARCHITECTURE.md"))
 		for _, file := range sources("..") {
 			folder := path.Dir(file.file)
 			if product, _, _ := strings.Cut(folder, "/"); product != "features" {
@@ -84,8 +83,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 	})
 
 	It("links nothing into a host that only the service needs", func(ctx SpecContext) {
-		linked, err := exec.CommandContext(ctx, "go", "list", "-deps", module+"bootstrap").Output()
-		Expect(err).NotTo(HaveOccurred())
+		linked := must(exec.CommandContext(ctx, "go", "list", "-deps", module+"bootstrap").Output())
 		packages := strings.Fields(string(linked))
 		Expect(packages).To(ContainElement(module + "domain/oauth"))
 		heavy := regexp.MustCompile(
@@ -101,8 +99,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 	})
 
 	It("does not link a database server's driver into a host with a SQLite store", func(ctx SpecContext) {
-		linked, err := exec.CommandContext(ctx, "go", "list", "-deps", module+"adapters/persistence").Output()
-		Expect(err).NotTo(HaveOccurred())
+		linked := must(exec.CommandContext(ctx, "go", "list", "-deps", module+"adapters/persistence").Output())
 		packages := strings.Fields(string(linked))
 		Expect(packages).To(ContainElement(module + "adapters/persistence/internal/drivers"))
 		Expect(packages).NotTo(ContainElement(MatchRegexp("pgx|go-sql-driver|gorm.io/driver/(postgres|mysql)")))

@@ -26,8 +26,7 @@ func ciStages(script, name string) []string {
 // ciTable returns the rows of .ci/stages: a path and its slow stages.
 func ciTable() map[string][]string {
 	GinkgoHelper()
-	text, err := os.ReadFile("../.ci/stages")
-	Expect(err).NotTo(HaveOccurred())
+	text := must(os.ReadFile("../.ci/stages"))
 	rows := map[string][]string{}
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(line, "#") {
@@ -61,8 +60,7 @@ func foldersOfCode() []string {
 // ignoredFolders returns the folders in the root that git ignores.
 func ignoredFolders() (names []string) {
 	GinkgoHelper()
-	text, err := os.ReadFile("../.gitignore")
-	Expect(err).NotTo(HaveOccurred())
+	text := must(os.ReadFile("../.gitignore"))
 	for _, folder := range regexp.MustCompile(`(?m)^/(.*)/$`).FindAllStringSubmatch(string(text), -1) {
 		names = append(names, "../"+folder[1])
 	}
@@ -72,9 +70,7 @@ func ignoredFolders() (names []string) {
 var _ = Describe("CI stages of a change", Label("ci"), func() {
 	var script string
 	BeforeEach(func() {
-		text, err := os.ReadFile("../.ci/run")
-		Expect(err).NotTo(HaveOccurred())
-		script = string(text)
+		script = string(must(os.ReadFile("../.ci/run")))
 	})
 
 	It("runs every stage", func() {
@@ -88,8 +84,7 @@ var _ = Describe("CI stages of a change", Label("ci"), func() {
 
 	It("chooses specs by labels that specs have, and never by file, because a file may get another name", func() {
 		Expect(script).NotTo(ContainSubstring("focus-file"))
-		all, err := matrix.Read("..")
-		Expect(err).NotTo(HaveOccurred())
+		all := must(matrix.Read(".."))
 		labels := map[string]bool{}
 		for _, spec := range all.Specs {
 			for _, label := range spec.Labels() {
@@ -128,9 +123,7 @@ var _ = Describe("CI stages of a change", Label("ci"), func() {
 			return rows[above]
 		}
 		for _, folder := range foldersOfCode() {
-			files, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))
-			Expect(err).NotTo(HaveOccurred())
-			for _, file := range files {
+			for _, file := range must(filepath.Glob(filepath.Join("..", folder, "*_test.go"))) {
 				if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "\nfunc Fuzz") {
 					Expect(err).NotTo(HaveOccurred())
 					Expect(needs(folder)).To(ContainElement("fuzz"), folder)
@@ -159,9 +152,7 @@ var _ = Describe("CI stages of a change", Label("ci"), func() {
 var _ = Describe("The catalogue of rules", Label("matrix"), func() {
 	var rules *matrix.Matrix
 	BeforeEach(func() {
-		var err error
-		rules, err = matrix.Read("..")
-		Expect(err).NotTo(HaveOccurred())
+		rules = must(matrix.Read(".."))
 	})
 
 	It("has a spec or a reason for every rule, not both, and no label of an unknown rule", func() {
@@ -169,11 +160,8 @@ var _ = Describe("The catalogue of rules", Label("matrix"), func() {
 	})
 
 	It("matches the generated pages", func() {
-		pages, err := rules.Pages()
-		Expect(err).NotTo(HaveOccurred())
-		for _, page := range pages {
-			written, err := os.ReadFile("../" + page.Path)
-			Expect(err).NotTo(HaveOccurred())
+		for _, page := range must(rules.Pages()) {
+			written := must(os.ReadFile("../" + page.Path))
 			Expect(string(written) == page.Text).To(BeTrue(), page.Path+" has drifted: go run ./features/matrix/write")
 		}
 	})

@@ -203,8 +203,7 @@ var _ = Describe("Commands on the pages", Label("documentation"), func() {
 	It("may filter the specs of every package: each package with tests has the flags of Ginkgo", func() {
 		checked := 0
 		for _, folder := range foldersOfCode() {
-			tests, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))
-			Expect(err).NotTo(HaveOccurred())
+			tests := must(filepath.Glob(filepath.Join("..", folder, "*_test.go")))
 			if len(tests) == 0 || strings.HasPrefix(folder, "bench") {
 				continue
 			}

@@ -55,16 +55,14 @@ func documents() (names []string) {
 // guides returns the pages for people who use or change Pasteport.
 func guides() []string {
 	GinkgoHelper()
-	pages, err := filepath.Glob("../docs/*.md")
-	Expect(err).NotTo(HaveOccurred())
+	pages := must(filepath.Glob("../docs/*.md"))
 	return append(pages, "../README.md", "../SECURITY.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md")
 }
 
 // sourceIn returns the Go source in a folder, without that of tests.
 func sourceIn(folder string) string {
 	GinkgoHelper()
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	Expect(err).NotTo(HaveOccurred())
+	files := must(filepath.Glob(filepath.Join(folder, "*.go")))
 	Expect(files).NotTo(BeEmpty(), folder)
 	var source strings.Builder
 	for _, file := range files {
@@ -77,9 +75,7 @@ func sourceIn(folder string) string {
 
 func textOf(name string) string {
 	GinkgoHelper()
-	text, err := os.ReadFile(name)
-	Expect(err).NotTo(HaveOccurred())
-	return string(text)
+	return string(must(os.ReadFile(name)))
 }
 
 // anchors returns the fragments of a page's headings, as GitHub generates them.
@@ -133,8 +129,7 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 
 	It("has a README of at most 6 KB, at most 14 pages, and at most 28,000 words with all guides", func() {
 		Expect(len(textOf("../README.md"))).To(BeNumerically("<=", 6_000))
-		pages, err := filepath.Glob("../docs/*.md")
-		Expect(err).NotTo(HaveOccurred())
+		pages := must(filepath.Glob("../docs/*.md"))
 		Expect(len(pages)).To(And(BeNumerically(">", 10), BeNumerically("<=", 14)), "%v", pages)
 		words := 0
 		for _, page := range guides() {
@@ -153,8 +148,7 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 	})
 
 	It("is wrapped at 100 columns, except for tables, links and code", func() {
-		decisions, err := filepath.Glob("../docs/adr/*.md")
-		Expect(err).NotTo(HaveOccurred())
+		decisions := must(filepath.Glob("../docs/adr/*.md"))
 		Expect(decisions).NotTo(BeEmpty())
 		for _, page := range slices.Concat(guides(), decisions, []string{"../adapters/persistence/SCHEMA.md"}) {
 			if page == "../docs/rules.md" {
@@ -229,19 +223,16 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 	})
 
 	It("names every language of the pages", func() {
-		files, err := filepath.Glob("../adapters/http/pages/locales/*.json")
-		Expect(err).NotTo(HaveOccurred())
+		files := must(filepath.Glob("../adapters/http/pages/locales/*.json"))
 		Expect(files).NotTo(BeEmpty())
 		for _, file := range files {
-			tag, err := language.Parse(strings.TrimSuffix(filepath.Base(file), ".json"))
-			Expect(err).NotTo(HaveOccurred())
+			tag := must(language.Parse(strings.TrimSuffix(filepath.Base(file), ".json")))
 			Expect(textOf("../docs/embedding.md")).To(ContainSubstring(display.English.Languages().Name(tag)))
 		}
 	})
 
 	It("names a spec that exists for every threat in SECURITY.md", func() {
-		rules, err := matrix.Read("..")
-		Expect(err).NotTo(HaveOccurred())
+		rules := must(matrix.Read(".."))
 		_, section, _ := strings.Cut(textOf("../SECURITY.md"), "## Threat model\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		rows := threat.FindAllStringSubmatch(section, -1)

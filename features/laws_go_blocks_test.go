@@ -165,14 +165,12 @@ var _ = Describe("Go code on the pages", Label("documentation"), func() {
 		Expect(err).NotTo(HaveOccurred(), string(said))
 		serving := exec.Command(binary)
 		serving.Dir = folder
-		site, err := gexec.Start(serving, GinkgoWriter, GinkgoWriter)
-		Expect(err).NotTo(HaveOccurred())
+		site := must(gexec.Start(serving, GinkgoWriter, GinkgoWriter))
 		DeferCleanup(func() { site.Kill().Wait(patience) })
 		Eventually(site.Out).WithTimeout(patience).Should(gbytes.Say("http server started"))
 		world := &World{Issuer: "http://" + address, Token: "my-first-token"}
 		session := world.NewRegisteringSDKClient().Connect(ctx, sessions)
-		answer, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "greet", Arguments: params{"name": "Ada"}})
-		Expect(err).NotTo(HaveOccurred())
+		answer := must(session.CallTool(ctx, &mcp.CallToolParams{Name: "greet", Arguments: params{"name": "Ada"}}))
 		Expect(answer.Content).To(ConsistOf(HaveField("Text", "Hello Ada")))
 	})
 })

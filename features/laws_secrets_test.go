@@ -44,8 +44,7 @@ var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 				world.Converse(ctx, revision, next.Access).Ask(ctx, "tools/list", params{})
 			}
 			ended := client.Connect(ctx)
-			_, err := world.EndGrantsOf(ctx, world.TokenFor(ctx, "ada", demosite.Author))
-			Expect(err).NotTo(HaveOccurred())
+			Expect(world.EndGrantsOf(ctx, world.TokenFor(ctx, "ada", demosite.Author))).Error().NotTo(HaveOccurred())
 			client.Token(ctx, client.Exchange(code)) // a replay
 			world.Call(ctx, ended.Access)
 
@@ -68,8 +67,7 @@ var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 			}
 			before := filesOf(world.Dir)
 			client.Revoke(ctx, next.Refresh)
-			_, err = world.EndGrantsOf(ctx, world.Token)
-			Expect(err).NotTo(HaveOccurred())
+			Expect(world.EndGrantsOf(ctx, world.Token)).Error().NotTo(HaveOccurred())
 			world.Stop()
 			places := filesOf(world.Dir)
 			for name, content := range before {
@@ -94,27 +92,21 @@ var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 // serverSecret returns the newest server secret of a world.
 func serverSecret(world *World) string {
 	GinkgoHelper()
-	content, err := os.ReadFile(filepath.Join(world.Dir, "oauth.db.secret"))
-	Expect(err).NotTo(HaveOccurred())
+	content := must(os.ReadFile(filepath.Join(world.Dir, "oauth.db.secret")))
 	if len(content) == 32 {
 		return string(content)
 	}
 	newest, _, _ := strings.Cut(string(content), "\n")
 	_, encoded, _ := strings.Cut(newest, " ")
-	secret, err := base64.StdEncoding.DecodeString(encoded)
-	Expect(err).NotTo(HaveOccurred())
-	return string(secret)
+	return string(must(base64.StdEncoding.DecodeString(encoded)))
 }
 
 func filesOf(dir string) map[string][]byte {
 	GinkgoHelper()
-	entries, err := os.ReadDir(dir)
-	Expect(err).NotTo(HaveOccurred())
+	entries := must(os.ReadDir(dir))
 	files := map[string][]byte{}
 	for _, entry := range entries {
-		content, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-		Expect(err).NotTo(HaveOccurred())
-		files[entry.Name()] = content
+		files[entry.Name()] = must(os.ReadFile(filepath.Join(dir, entry.Name())))
 	}
 	return files
 }
@@ -142,8 +134,7 @@ var _ = Describe("Tokens of Pasteport in the wrong place", Label("H8", "V2"), fu
 		secret := "pps_" + strings.Repeat("S", 43)
 		for _, misplaced := range []string{tokens.Access, tokens.Refresh, code, secret} {
 			get := func(path string) {
-				r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+path, nil)
-				Expect(err).NotTo(HaveOccurred())
+				r := must(http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+path, nil))
 				r.Header = http.Header{"User-Agent": {"app " + misplaced}, "X-Request-Id": {misplaced}}
 				Send(r)
 			}

@@ -29,8 +29,7 @@ func (c *Client) askAs(ctx context.Context, replica, id, address string) Respons
 	GinkgoHelper()
 	query := c.Request()
 	query.Set("client_id", id)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, replica+"/oauth/authorize?"+query.Encode(), http.NoBody)
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, http.MethodGet, replica+"/oauth/authorize?"+query.Encode(), http.NoBody))
 	forwarded(address)(r)
 	return Send(r)
 }

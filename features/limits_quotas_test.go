@@ -21,9 +21,7 @@ var _ = Describe("Quotas for calls of tools", Label("G21"), func() {
 		GinkgoHelper()
 		Expect(refused.StatusCode).To(Equal(http.StatusTooManyRequests), refused.Text)
 		Expect(refused.Text).To(And(ContainSubstring(`"id":7`), ContainSubstring("too many calls of tools")))
-		seconds, err := strconv.Atoi(refused.Header.Get("Retry-After"))
-		Expect(err).NotTo(HaveOccurred())
-		return time.Duration(seconds) * time.Second
+		return time.Duration(must(strconv.Atoi(refused.Header.Get("Retry-After")))) * time.Second
 	}
 	perMinute := func(calls int) func(*service.Config) {
 		return func(config *service.Config) { config.Limits.CallsPerMinute = calls }

@@ -170,16 +170,14 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 			_ = answer.Body.Close()
 			_ = body.CloseWithError(io.ErrClosedPipe)
 		}()
-		_, err := io.WriteString(rest, padded(longest)[:begun])
-		Expect(err).NotTo(HaveOccurred())
+		Expect(io.WriteString(rest, padded(longest)[:begun])).Error().NotTo(HaveOccurred())
 		Eventually(at.intake.read.Load).WithContext(ctx).WithTimeout(patience).Should(Equal(read + int64(begun)))
 		return h
 	}
 	// end sends the last byte and returns the status of the response.
 	end := func(h *held) (status int) {
 		GinkgoHelper()
-		_, err := io.WriteString(h.rest, padded(longest)[longest-1:])
-		Expect(err).NotTo(HaveOccurred())
+		Expect(io.WriteString(h.rest, padded(longest)[longest-1:])).Error().NotTo(HaveOccurred())
 		Expect(h.rest.Close()).To(Succeed())
 		Eventually(h.status).WithTimeout(patience).Should(Receive(&status))
 		return status
@@ -225,8 +223,7 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 				before := send(ctx, target, all.mine, small)
 				Expect(before).NotTo(Equal(http.StatusServiceUnavailable))
 				first := begin(ctx, all, all.mine, longest, longest-1)
-				answer, err := sendBody(ctx, target, all.mine, half, strings.NewReader(padded(half)))
-				Expect(err).NotTo(HaveOccurred())
+				answer := must(sendBody(ctx, target, all.mine, half, strings.NewReader(padded(half))))
 				Expect(answer.Body.Close()).To(Succeed())
 				Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
 				Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())

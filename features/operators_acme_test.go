@@ -50,9 +50,8 @@ func (a *Authority) configuration(listens, manages, proof string) string {
 	GinkgoHelper()
 	_, port, err := net.SplitHostPort(proof)
 	Expect(err).NotTo(HaveOccurred())
-	number, err := strconv.Atoi(port)
-	Expect(err).NotTo(HaveOccurred())
-	text, err := json.Marshal(params{"pebble": params{
+	number := must(strconv.Atoi(port))
+	text := must(json.Marshal(params{"pebble": params{
 		"listenAddress":           listens,
 		"managementListenAddress": manages,
 		"certificate":             a.vouching.Cert,
@@ -60,8 +59,7 @@ func (a *Authority) configuration(listens, manages, proof string) string {
 		"httpPort":                1,
 		"tlsPort":                 number,
 		"profiles":                params{"default": params{"description": "as ever", "validityPeriod": 7776000}},
-	}})
-	Expect(err).NotTo(HaveOccurred())
+	}}))
 	file := filepath.Join(GinkgoT().TempDir(), "pebble.json")
 	Expect(os.WriteFile(file, text, 0o600)).To(Succeed())
 	return file

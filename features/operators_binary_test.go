@@ -36,8 +36,7 @@ func (b Binary) Command(environment []string, args ...string) *exec.Cmd {
 // Run starts the program; it ends with the spec.
 func (b Binary) Run(environment []string, args ...string) *gexec.Session {
 	GinkgoHelper()
-	session, err := gexec.Start(b.Command(environment, args...), GinkgoWriter, GinkgoWriter)
-	Expect(err).NotTo(HaveOccurred())
+	session := must(gexec.Start(b.Command(environment, args...), GinkgoWriter, GinkgoWriter))
 	DeferCleanup(func() { session.Kill().Wait(patience) })
 	return session
 }
@@ -104,9 +103,7 @@ func shown(run *gexec.Session) string {
 // filesIn returns the names of the files in a folder.
 func filesIn(dir string) (names []string) {
 	GinkgoHelper()
-	entries, err := os.ReadDir(dir)
-	Expect(err).NotTo(HaveOccurred())
-	for _, entry := range entries {
+	for _, entry := range must(os.ReadDir(dir)) {
 		names = append(names, entry.Name())
 	}
 	return names
@@ -157,12 +154,10 @@ var _ = Describe("Running the binary", func() {
 
 		It("exits with code 0 even if a client never finishes its request", Label("long"), func(ctx SpecContext) {
 			site := binary.Serve(clients, dir)
-			hung, err := net.Dial("tcp", strings.TrimPrefix(site.Issuer, "http://"))
-			Expect(err).NotTo(HaveOccurred())
+			hung := must(net.Dial("tcp", strings.TrimPrefix(site.Issuer, "http://")))
 			DeferCleanup(hung.Close)
-			_, err = io.WriteString(hung, "POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: "+
-				"application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\nx")
-			Expect(err).NotTo(HaveOccurred())
+			Expect(io.WriteString(hung, "POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: "+
+				"application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\nx")).Error().NotTo(HaveOccurred())
 			client := site.NewClient()
 			// The unfinished request is being read by now.
 			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK))
@@ -173,9 +168,8 @@ var _ = Describe("Running the binary", func() {
 
 		DescribeTable("refuses more than 32 KiB of headers", func(ctx SpecContext, bytes, status int) {
 			site := binary.Serve(clients, dir)
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet,
-				site.Issuer+"/.well-known/oauth-authorization-server", http.NoBody)
-			Expect(err).NotTo(HaveOccurred())
+			r := must(http.NewRequestWithContext(ctx, http.MethodGet,
+				site.Issuer+"/.well-known/oauth-authorization-server", http.NoBody))
 			r.Header.Set("X-Large", strings.Repeat("x", bytes))
 			Expect(Send(r).StatusCode).To(Equal(status))
 		},
@@ -223,8 +217,7 @@ var _ = Describe("Running the binary", func() {
 		)
 
 		It("fails if its port is in use, and creates no files", func() {
-			other, err := net.Listen("tcp", "127.0.0.1:0")
-			Expect(err).NotTo(HaveOccurred())
+			other := must(net.Listen("tcp", "127.0.0.1:0"))
 			DeferCleanup(other.Close)
 			run := binary.Run(nil, "serve", "--dev", "--addr", other.Addr().String(), "--data", dir)
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))

@@ -59,9 +59,7 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 	})
 	audited := func() []string { return []string{"--audit-file", path} }
 	files := func() []string {
-		found, err := filepath.Glob(path + "*")
-		Expect(err).NotTo(HaveOccurred())
-		return found
+		return must(filepath.Glob(path + "*"))
 	}
 
 	It("has every answered call, in a chain that verifies, after kills and renames under load",
@@ -87,8 +85,7 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 			Expect(lines).To(BeNumerically(">=", answers))
 			Expect(len(files())).To(BeNumerically(">=", 2))
 
-			text, err := os.ReadFile(path)
-			Expect(err).NotTo(HaveOccurred())
+			text := must(os.ReadFile(path))
 			Expect(os.WriteFile(path, []byte(strings.Replace(string(text), "tools/list", "tools/last", 1)),
 				0o600)).To(Succeed())
 			ran := Run(ctx, append([]string{"audit", "verify"}, files()...)...)

@@ -41,8 +41,7 @@ func auditing(change ...func(*service.AuditConfig)) (path string, adjust func(*s
 // auditLines returns the calls in a file.
 func auditLines(path string) (lines []AuditLine) {
 	GinkgoHelper()
-	text, err := os.ReadFile(path)
-	Expect(err).NotTo(HaveOccurred())
+	text := must(os.ReadFile(path))
 	for text := range strings.Lines(string(text)) {
 		var line AuditLine
 		Expect(json.Unmarshal([]byte(text), &line)).To(Succeed(), text)
@@ -191,9 +190,7 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		Expect(lines[2]).
 			To(And(HaveField("Method", "prompts/get"), HaveField("Outcome", "error"),
 				HaveField("Code", BeNumerically("<", 0)), HaveField("Digest", digestOf(`{"a":"2","z":"1"}`))))
-		text, err := os.ReadFile(path)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(text)).NotTo(ContainSubstring("with-a-secret"))
+		Expect(string(must(os.ReadFile(path)))).NotTo(ContainSubstring("with-a-secret"))
 	})
 
 	DescribeTable("of a gateway has the outcome from the response that passes, in revision",
@@ -261,8 +258,7 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		talk.Use(ctx, strings.Repeat("long", 1000), params{"key": tokens.Refresh})
 		talk.Post(ctx, strings.Repeat("long", 1000), params{})
 		Eventually(auditLines).WithArguments(path).WithTimeout(patience).Should(HaveLen(3))
-		text, err := os.ReadFile(path)
-		Expect(err).NotTo(HaveOccurred())
+		text := must(os.ReadFile(path))
 		for _, secret := range []string{tokens.Access, tokens.Refresh, apiKey, talk.session} {
 			Expect(string(text)).NotTo(ContainSubstring(secret))
 		}

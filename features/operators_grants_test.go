@@ -45,9 +45,7 @@ func (w *World) Grants(ctx context.Context, flags ...string) (grants []operators
 // hostOf returns the host of a URL.
 func hostOf(address string) string {
 	GinkgoHelper()
-	u, err := url.Parse(address)
-	Expect(err).NotTo(HaveOccurred())
-	return u.Host
+	return must(url.Parse(address)).Host
 }
 
 var _ = Describe("Listing and ending grants beside a running service", Label("stores"), func() {

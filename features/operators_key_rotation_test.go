@@ -181,8 +181,7 @@ var _ = Describe("Listing the server secrets", Label("stores"), func() {
 			To(MatchRegexp(`^GENERATED +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} ` +
 				`[:0-9]{8}( +|\n)){3}$`))
 		lines := strings.Split(listed.Out, "\n")
-		replaced, err := time.Parse(time.DateTime, lines[2][21:40])
-		Expect(err).NotTo(HaveOccurred())
+		replaced := must(time.Parse(time.DateTime, lines[2][21:40]))
 		Expect(lines[1]).To(HavePrefix(lines[2][21:40]), "the newer secret has replaced it")
 		Expect(lines[2]).To(HaveSuffix(replaced.Add(24 * time.Hour).Format(time.DateTime)))
 		for _, said := range []string{listed.Out, world.Log.String()} {

@@ -39,8 +39,7 @@ func NewCertificateFiles(serial int64, life time.Duration) CertificateFiles {
 // Issue replaces the certificate and key in the files.
 func (f CertificateFiles) Issue(serial int64, life time.Duration) {
 	GinkgoHelper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	Expect(err).NotTo(HaveOccurred())
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(serial),
 		NotBefore:    time.Now().Add(-time.Hour),
@@ -48,10 +47,8 @@ func (f CertificateFiles) Issue(serial int64, life time.Duration) {
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
 		DNSNames:     []string{"cms.example.com", "localhost"},
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, leaf, leaf, key.Public(), key)
-	Expect(err).NotTo(HaveOccurred())
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	Expect(err).NotTo(HaveOccurred())
+	signed := must(x509.CreateCertificate(rand.Reader, leaf, leaf, key.Public(), key))
+	private := must(x509.MarshalPKCS8PrivateKey(key))
 	f.write(f.Cert, "CERTIFICATE", signed)
 	f.write(f.Key, "PRIVATE KEY", private)
 }
@@ -89,11 +86,9 @@ var _ = Describe("TLS", Label("operations"), func() {
 		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		DeferCleanup(client.CloseIdleConnections)
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet,
-			"https"+service.Issuer[len("http"):]+"/.well-known/oauth-authorization-server", http.NoBody)
-		Expect(err).NotTo(HaveOccurred())
-		answer, err := client.Do(r)
-		Expect(err).NotTo(HaveOccurred())
+		r := must(http.NewRequestWithContext(ctx, http.MethodGet,
+			"https"+service.Issuer[len("http"):]+"/.well-known/oauth-authorization-server", http.NoBody))
+		answer := must(client.Do(r))
 		Expect(answer.Body.Close()).To(Succeed())
 		Expect(answer).To(And(HaveField("StatusCode", http.StatusOK), HaveField("ProtoMajor", 2)))
 		Expect(service.Log.String()).NotTo(ContainSubstring("expires soon"))

@@ -196,8 +196,7 @@ var _ = Describe("Metrics of a service", Label("operations"), func() {
 			http.MethodPut, http.MethodPost} {
 			for _, path := range []string{"/hostile-1", "/oauth/hostile-2", "/mcp/hostile-3", "/.well-known/hostile-4",
 				"/oauth/authorize/hostile-5", "/%68ostile-6", "/a//hostile-7?q=hostile-8", "/oauth/token"} {
-				r, err := http.NewRequestWithContext(ctx, method, service.Issuer+path, http.NoBody)
-				Expect(err).NotTo(HaveOccurred())
+				r := must(http.NewRequestWithContext(ctx, method, service.Issuer+path, http.NoBody))
 				r.Host, r.Header = "hostile-9.example",
 					http.Header{"User-Agent": {"hostile-10"}, "X-Forwarded-For": {"192.0.2.11"}}
 				Send(r)

@@ -33,8 +33,7 @@ func Operate(adjust ...func(*service.Config)) *Operated {
 	GinkgoHelper()
 	withAdmin := func(config *service.Config) { config.AdminAddr = "127.0.0.1:0" }
 	w := newWorld(append([]func(*service.Config){withAdmin}, adjust...)...)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	w.open(listener)
 	ctx, stop := context.WithCancel(context.Background())
 	o := &Operated{
@@ -58,8 +57,7 @@ func Operate(adjust ...func(*service.Config)) *Operated {
 // AskAdmin sends a GET request to the admin listener; change may alter it.
 func (o *Operated) AskAdmin(ctx context.Context, path string, change ...func(*http.Request)) Response {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Admin+path, http.NoBody)
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, http.MethodGet, o.Admin+path, http.NoBody))
 	for _, apply := range change {
 		apply(r)
 	}
@@ -69,9 +67,7 @@ func (o *Operated) AskAdmin(ctx context.Context, path string, change ...func(*ht
 // outside returns an address of this computer that is not loopback.
 func outside() string {
 	GinkgoHelper()
-	addresses, err := net.InterfaceAddrs()
-	Expect(err).NotTo(HaveOccurred())
-	for _, address := range addresses {
+	for _, address := range must(net.InterfaceAddrs()) {
 		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
 			return network.IP.String()
 		}
@@ -87,12 +83,9 @@ func (o *Operated) Spoil(ctx context.Context, table string) {
 	var page, size int64
 	Expect(db.QueryRowContext(ctx, "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = ?",
 		table).Scan(&page, &size)).To(Succeed())
-	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-	Expect(err).NotTo(HaveOccurred())
-	file, err := os.OpenFile(filepath.Join(o.Dir, "oauth.db"), os.O_RDWR, 0)
-	Expect(err).NotTo(HaveOccurred())
-	_, err = file.WriteAt(bytes.Repeat([]byte{0xff}, int(size)), (page-1)*size)
-	Expect(err).NotTo(HaveOccurred())
+	Expect(db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")).Error().NotTo(HaveOccurred())
+	file := must(os.OpenFile(filepath.Join(o.Dir, "oauth.db"), os.O_RDWR, 0))
+	Expect(file.WriteAt(bytes.Repeat([]byte{0xff}, int(size)), (page-1)*size)).Error().NotTo(HaveOccurred())
 	Expect(file.Close()).To(Succeed())
 }
 
@@ -249,8 +242,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 				ContainSubstring("\npasteport_store_collisions_total 0\n")))
 		bare := (&Conversation{World: service.World, Revision: httpSSE, Access: service.NewClient().Connect(ctx).
 			Access}).Request(ctx, http.MethodGet)
-		answer, err := noRedirects.Do(bare)
-		Expect(err).NotTo(HaveOccurred())
+		answer := must(noRedirects.Do(bare))
 		service.Stop()
 		read, err := io.ReadAll(answer.Body)
 		Expect(err).NotTo(HaveOccurred(), "the body is complete")

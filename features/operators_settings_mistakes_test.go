@@ -336,9 +336,7 @@ var _ = Describe("Describing the settings to editors", Label("configuration"), f
 		for name, property := range described.Properties {
 			Expect(property.Description).NotTo(BeEmpty(), name)
 		}
-		var err error
-		schema, err = described.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
-		Expect(err).NotTo(HaveOccurred())
+		schema = must(described.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}))
 	})
 
 	It("has an example for a gateway on one page, which is valid as it is", func(ctx SpecContext) {

@@ -74,14 +74,10 @@ func examples(ctx context.Context) (found []given) {
 func inOneLine(value any) string {
 	items, isList := value.([]any)
 	if !isList {
-		text, err := yaml.Marshal(value)
-		Expect(err).NotTo(HaveOccurred())
-		return strings.Trim(strings.TrimSpace(string(text)), `'"`)
+		return strings.Trim(strings.TrimSpace(string(must(yaml.Marshal(value)))), `'"`)
 	}
 	if _, isMapping := items[0].(map[string]any); isMapping {
-		text, err := json.Marshal(items)
-		Expect(err).NotTo(HaveOccurred())
-		return string(text)
+		return string(must(json.Marshal(items)))
 	}
 	var fields []string
 	for _, item := range items {
@@ -306,8 +302,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	})
 
 	It("is listed in docs/settings.md", func(ctx SpecContext) {
-		page, err := os.ReadFile(settingsPage)
-		Expect(err).NotTo(HaveOccurred())
+		page := must(os.ReadFile(settingsPage))
 		const begin, end = "<!-- settings -->\n", "<!-- end of settings -->"
 		before, rest, _ := strings.Cut(string(page), begin)
 		table, after, ended := strings.Cut(rest, end)
@@ -324,9 +319,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	})
 
 	It("accepts the example of docs/settings.md", func(ctx SpecContext) {
-		page, err := os.ReadFile(settingsPage)
-		Expect(err).NotTo(HaveOccurred())
-		_, rest, _ := strings.Cut(string(page), "```yaml\n")
+		_, rest, _ := strings.Cut(string(must(os.ReadFile(settingsPage))), "```yaml\n")
 		example, _, _ := strings.Cut(rest, "```")
 		write("token", "of-the-editor\n")
 		write("pasteport.yaml", strings.Replace(example, "/run/secrets/demo-token", "token", 1))

@@ -34,8 +34,7 @@ func NewCollector() *Collector {
 
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer GinkgoRecover()
-	body, err := io.ReadAll(r.Body)
-	Expect(err).NotTo(HaveOccurred())
+	body := must(io.ReadAll(r.Body))
 	Expect(r.URL.Path).To(Equal("/v1/traces"))
 	var sent collector.ExportTraceServiceRequest
 	Expect(proto.Unmarshal(body, &sent)).To(Succeed())

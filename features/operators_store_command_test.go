@@ -55,9 +55,7 @@ var _ = Describe("Backing up the store", Label("I19"), func() {
 		Expect(done.Code).To(BeZero(), done.Err)
 		Expect(done.Out).
 			To(ContainSubstring("back up the server secret, " + filepath.Join(world.Dir, "oauth.db.secret")))
-		found, err := os.Stat(file)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(found.Mode().Perm()).To(BeEquivalentTo(0o600))
+		Expect(must(os.Stat(file)).Mode().Perm()).To(BeEquivalentTo(0o600))
 		Expect(backup()).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("file exists"))))
 
 		after := client.Connect(ctx)
@@ -182,8 +180,7 @@ var _ = Describe("Maintaining a store on the command line", func() {
 		world := NewWorld()
 		world.inFile()
 		world.NewClient().Connect(ctx)
-		_, err := world.database().ExecContext(ctx, "UPDATE grants SET state = 'paused'")
-		Expect(err).NotTo(HaveOccurred())
+		Expect(world.database().ExecContext(ctx, "UPDATE grants SET state = 'paused'")).Error().NotTo(HaveOccurred())
 		checks, ran := world.CheckStore(ctx)
 		Expect(ran).To(And(HaveField("Code", 1), HaveField("Err", MatchRegexp(`pasteport: 1 of \d+ checks failed`))))
 		Expect(checks).To(

@@ -23,8 +23,7 @@ import (
 func (w *World) database() *sql.DB {
 	GinkgoHelper()
 	w.inFile()
-	db, err := sql.Open("sqlite", filepath.Join(w.Dir, "oauth.db"))
-	Expect(err).NotTo(HaveOccurred())
+	db := must(sql.Open("sqlite", filepath.Join(w.Dir, "oauth.db")))
 	DeferCleanup(db.Close)
 	return db
 }
@@ -46,8 +45,7 @@ func (w *World) Rows(ctx context.Context) map[string][]string {
 // texts returns the rows of a query for one column.
 func texts(ctx context.Context, db *sql.DB, question string) (answers []string) {
 	GinkgoHelper()
-	rows, err := db.QueryContext(ctx, question)
-	Expect(err).NotTo(HaveOccurred())
+	rows := must(db.QueryContext(ctx, question))
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var answer string
@@ -61,14 +59,11 @@ func texts(ctx context.Context, db *sql.DB, question string) (answers []string) 
 // Lock blocks every write to the OAuth database until unlock.
 func (w *World) Lock(ctx context.Context) (unlock func()) {
 	GinkgoHelper()
-	other, err := w.database().Conn(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	_, err = other.ExecContext(ctx, "BEGIN EXCLUSIVE")
-	Expect(err).NotTo(HaveOccurred())
+	other := must(w.database().Conn(ctx))
+	Expect(other.ExecContext(ctx, "BEGIN EXCLUSIVE")).Error().NotTo(HaveOccurred())
 	return func() {
 		GinkgoHelper()
-		_, err := other.ExecContext(ctx, "ROLLBACK")
-		Expect(err).NotTo(HaveOccurred())
+		Expect(other.ExecContext(ctx, "ROLLBACK")).Error().NotTo(HaveOccurred())
 		Expect(other.Close()).To(Succeed())
 	}
 }
@@ -104,9 +99,7 @@ func (w *World) Copy(names ...string) map[string][]byte {
 	w.inFile()
 	copied := map[string][]byte{}
 	for _, name := range names {
-		content, err := os.ReadFile(filepath.Join(w.Dir, name))
-		Expect(err).NotTo(HaveOccurred())
-		copied[name] = content
+		copied[name] = must(os.ReadFile(filepath.Join(w.Dir, name)))
 	}
 	return copied
 }
@@ -358,8 +351,7 @@ var _ = Describe("Running out of disk space", Label("N14", "D30", "E10"), func()
 			Expect(answers).To(BeAnOutage())
 			Expect(answers["call"].StatusCode).To(Equal(http.StatusOK))
 
-			_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-			Expect(err).NotTo(HaveOccurred())
+			Expect(site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")).Error().NotTo(HaveOccurred())
 			stake.ExpectUntouched(ctx)
 		}, SpecTimeout(time.Minute))
 
@@ -378,8 +370,7 @@ var _ = Describe("Running out of disk space", Label("N14", "D30", "E10"), func()
 			Eventually(site.Err).WithTimeout(patience).
 				Should(gbytes.Say(`level=WARN msg="a readiness check fails" check="oauth database" error="[^"]+disk`))
 
-			_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-			Expect(err).NotTo(HaveOccurred())
+			Expect(site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")).Error().NotTo(HaveOccurred())
 			Eventually(ready).WithTimeout(patience).Should(HaveField("StatusCode", http.StatusOK))
 			Eventually(site.Err).WithTimeout(patience).Should(gbytes.Say(`a readiness check passes again`))
 		}, SpecTimeout(time.Minute))

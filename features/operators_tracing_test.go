@@ -50,8 +50,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 	It("shows the reconnection of a client whose grant has ended as a separate connection", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		service.Call(ctx, tokens.Access)
-		_, err := service.EndGrantsOf(ctx, service.Token)
-		Expect(err).NotTo(HaveOccurred())
+		Expect(service.EndGrantsOf(ctx, service.Token)).Error().NotTo(HaveOccurred())
 		Expect(service.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 		refused := service.Newest(ctx,
 			"authorize client_metadata page token_judged code_issued exchange call ended call:refused")
@@ -144,8 +143,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			"right deployment"),
 		Entry("at a request that the MCP layer refuses", func(ctx context.Context) {
 			access := client.Connect(ctx).Access
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody)
-			Expect(err).NotTo(HaveOccurred())
+			r := must(http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody))
 			r.Header.Set("Authorization", "Bearer "+access)
 			r.Header.Set("Accept", "application/json")
 			Send(r)
@@ -187,8 +185,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			"authorize client_metadata page token_judged code_issued exchange", time.Minute, "call",
 			"received its token but never used it", "Authorization header"),
 		Entry("after the stream", func(ctx context.Context) {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody)
-			Expect(err).NotTo(HaveOccurred())
+			r := must(http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody))
 			r.Header.Set("Authorization", "Bearer "+client.Connect(ctx).Access)
 			r.Header.Set("Accept", "text/event-stream")
 			Follow(r).Next("endpoint")

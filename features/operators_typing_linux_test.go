@@ -16,9 +16,7 @@ import (
 // showsTyping reports whether a terminal echoes input.
 func showsTyping(terminal *os.File) bool {
 	GinkgoHelper()
-	mode, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
-	Expect(err).NotTo(HaveOccurred())
-	return mode.Lflag&unix.ECHO != 0
+	return must(unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)).Lflag&unix.ECHO != 0
 }
 
 var _ = Describe("Typing a token at a terminal", func() {
@@ -44,8 +42,7 @@ var _ = Describe("Typing a token at a terminal", func() {
 
 	It("does not echo it, and prints its line", func(ctx SpecContext) {
 		asks(ctx)
-		_, err := person.WriteString("site_with-a-secret-word\n")
-		Expect(err).NotTo(HaveOccurred())
+		Expect(person.WriteString("site_with-a-secret-word\n")).Error().NotTo(HaveOccurred())
 		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
 		Expect(out).To(gbytes.Say("sha256:.*ada"))
 		Eventually(shown).WithTimeout(patience).Should(gbytes.Say("\r\n"))

@@ -29,15 +29,11 @@ func (p Page) ApproveElsewhere(ctx context.Context, token string, change ...func
 func (r Response) Callback() *url.URL {
 	GinkgoHelper()
 	Expect(r.StatusCode).To(Equal(http.StatusOK), r.Text)
-	root, err := html.Parse(strings.NewReader(r.Text))
-	Expect(err).NotTo(HaveOccurred())
-	for node := range root.Descendants() {
+	for node := range must(html.Parse(strings.NewReader(r.Text))).Descendants() {
 		if node.Type == html.ElementNode && node.Data == "textarea" {
 			_, readOnly := attributes(node)["readonly"]
 			Expect(readOnly).To(BeTrue())
-			copied, err := url.Parse(node.FirstChild.Data)
-			Expect(err).NotTo(HaveOccurred())
-			return copied
+			return must(url.Parse(node.FirstChild.Data))
 		}
 	}
 	Fail("the page has no field with the callback URL: " + r.Text)
@@ -238,8 +234,7 @@ var _ = Describe("The page with the callback URL in a real browser", Label("brow
 	}
 	connects := func(ctx context.Context, copied string) {
 		GinkgoHelper()
-		callback, err := url.Parse(copied)
-		Expect(err).NotTo(HaveOccurred())
+		callback := must(url.Parse(copied))
 		Expect(callback.Query().Get("state")).To(Equal(client.State))
 		tokens := client.Token(ctx, client.Exchange(callback.Query().Get("code"))).Tokens()
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))

@@ -16,8 +16,7 @@ import (
 // visit opens an address as a browser does.
 func visit(ctx context.Context, address, language string, headers ...string) Response {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody))
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
 	r.Header.Set("Accept-Language", language)
 	for i := 0; i < len(headers); i += 2 {

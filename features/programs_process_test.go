@@ -239,8 +239,7 @@ type killedGateway struct {
 
 func newKilledGateway(ctx context.Context) *killedGateway {
 	GinkgoHelper()
-	self, err := os.Executable()
-	Expect(err).NotTo(HaveOccurred())
+	self := must(os.Executable())
 	crashing := NewCrashing(BuildBinary())
 	crashing.Token = adaKey
 	g := &killedGateway{World: crashing.World, binary: crashing.binary,

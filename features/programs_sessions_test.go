@@ -148,9 +148,7 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 // numbered changes the id of the request in a message.
 func numbered(id int, r *http.Request) *http.Request {
 	GinkgoHelper()
-	body, err := io.ReadAll(r.Body)
-	Expect(err).NotTo(HaveOccurred())
-	other := strings.Replace(string(body), `"id":7`, fmt.Sprintf(`"id":%d`, id), 1)
+	other := strings.Replace(string(must(io.ReadAll(r.Body))), `"id":7`, fmt.Sprintf(`"id":%d`, id), 1)
 	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(other)), int64(len(other))
 	return r
 }

@@ -22,9 +22,7 @@ import (
 // pidOf returns the process of a conversation.
 func pidOf(ctx context.Context, talk *Conversation) int {
 	GinkgoHelper()
-	pid, err := strconv.Atoi(talk.Use(ctx, "pid", params{}).Text())
-	Expect(err).NotTo(HaveOccurred())
-	return pid
+	return must(strconv.Atoi(talk.Use(ctx, "pid", params{}).Text()))
 }
 
 // familyOf returns the process of a conversation and two that it starts.
@@ -74,10 +72,9 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 	dial := func(ctx context.Context, world *World, options *mcp.ClientOptions) *mcp.ClientSession {
 		GinkgoHelper()
 		client := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, options)
-		session, err := client.Connect(ctx,
+		session := must(client.Connect(ctx,
 			&mcp.StreamableClientTransport{Endpoint: world.MCP(),
-				HTTPClient: &http.Client{Transport: bearer(connectedTo(ctx, world))}}, nil)
-		Expect(err).NotTo(HaveOccurred())
+				HTTPClient: &http.Client{Transport: bearer(connectedTo(ctx, world))}}, nil))
 		DeferCleanup(func() { _ = session.Close() })
 		return session
 	}
@@ -150,11 +147,9 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 			To(Equal(sessions), "the SDK asks for a later revision first")
 		steps := &mcp.CallToolParams{Name: "steps"}
 		steps.SetProgressToken("t")
-		_, err := session.CallTool(ctx, steps)
-		Expect(err).NotTo(HaveOccurred())
+		Expect(session.CallTool(ctx, steps)).Error().NotTo(HaveOccurred())
 		Eventually(progress).Should(HaveLen(3))
-		asked, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "ask"})
-		Expect(err).NotTo(HaveOccurred())
+		asked := must(session.CallTool(ctx, &mcp.CallToolParams{Name: "ask"}))
 		Expect(asked.Content[0].(*mcp.TextContent).Text).To(Equal("decline"))
 		waiting, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
@@ -194,9 +189,7 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 			general := talk.Listen(ctx)
 			Follow(talk.message(ctx, "tools/call", params{"name": "wait", "arguments": params{}}))
 			second := func(r *http.Request) {
-				body, err := io.ReadAll(r.Body)
-				Expect(err).NotTo(HaveOccurred())
-				other := strings.Replace(string(body), `"id":7`, `"id":8`, 1)
+				other := strings.Replace(string(must(io.ReadAll(r.Body))), `"id":7`, `"id":8`, 1)
 				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(other)), int64(len(other))
 			}
 			answer := talk.Post(ctx, "tools/call",

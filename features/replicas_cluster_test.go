@@ -228,12 +228,9 @@ var _ = Describe("A cluster of database servers", Label("cluster", "engines", "I
 	It("spends no code twice, loses no answered token and keeps answered revocations "+
 		"when a Galera node dies and returns",
 		func(ctx SpecContext) {
-			cluster, err := engines.Galera(ctx)
-			Expect(err).NotTo(HaveOccurred())
+			cluster := must(engines.Galera(ctx))
 			DeferCleanup(cluster.Close)
-			databases, err := cluster.Database(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			newFleet(BuildBinary(), databases).raceThrough(ctx, func() {
+			newFleet(BuildBinary(), must(cluster.Database(ctx))).raceThrough(ctx, func() {
 				Expect(cluster.Nodes[0].End(syscall.SIGKILL)).To(Succeed())
 			}, func() {
 				Expect(cluster.Nodes[0].Start(ctx)).To(Succeed())
@@ -243,11 +240,9 @@ var _ = Describe("A cluster of database servers", Label("cluster", "engines", "I
 	It("spends no code twice, loses no answered token and keeps answered revocations "+
 		"when a synchronous standby of PostgreSQL takes over",
 		func(ctx SpecContext) {
-			pair, err := engines.NewPair(ctx)
-			Expect(err).NotTo(HaveOccurred())
+			pair := must(engines.NewPair(ctx))
 			DeferCleanup(pair.Close)
-			database, err := pair.Database(ctx)
-			Expect(err).NotTo(HaveOccurred())
+			database := must(pair.Database(ctx))
 			newFleet(BuildBinary(), slices.Repeat([]string{database}, fleetSize)).raceThrough(ctx, func() {
 				Expect(pair.Primary.End(syscall.SIGKILL)).To(Succeed())
 				Expect(pair.Promote()).To(Succeed())

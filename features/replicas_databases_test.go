@@ -74,19 +74,15 @@ var _ = Describe("A database server that fails", Label("engines", "long", "N14",
 // ownMariaDB returns the address of a database on a MariaDB server of its own with the setting.
 func ownMariaDB(ctx context.Context, setting string) string {
 	GinkgoHelper()
-	server, err := engines.MariaDB(ctx, setting)
-	Expect(err).NotTo(HaveOccurred())
+	server := must(engines.MariaDB(ctx, setting))
 	DeferCleanup(server.Close)
-	address, err := server.Database(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	return address
+	return must(server.Database(ctx))
 }
 
 // databaseWith adds options to the address of a database on a shared server.
 func databaseWith(engine, options string) string {
 	GinkgoHelper()
-	address, err := url.Parse(databaseServers[engine].database())
-	Expect(err).NotTo(HaveOccurred())
+	address := must(url.Parse(databaseServers[engine].database()))
 	address.RawQuery += "&" + options
 	return address.String()
 }

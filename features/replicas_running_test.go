@@ -244,8 +244,7 @@ var _ = Describe("Using replicas behind a proxy without sticky sessions", Label(
 			fewAtOnce(connections, logins, func(i int) { sessions[i] = fleet.connect(ctx, published, revision) })
 			for range 2 {
 				fewAtOnce(connections, 32, func(i int) {
-					listed, err := sessions[i].CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"})
-					Expect(err).NotTo(HaveOccurred())
+					listed := must(sessions[i].CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"}))
 					Expect(listed.IsError).To(BeFalse())
 				})
 			}
@@ -253,14 +252,12 @@ var _ = Describe("Using replicas behind a proxy without sticky sessions", Label(
 		}, revisions())
 
 		It("works with the TypeScript SDKs' clients over every transport and in every revision", func(ctx SpecContext) {
-			interop, err := filepath.Abs("interop")
-			Expect(err).NotTo(HaveOccurred())
+			interop := must(filepath.Abs("interop"))
 			command := Binary(filepath.Join(interop, "node_modules", ".bin", "node")).
 				Command([]string{"NODE_EXTRA_CA_CERTS=" + fleet.Clients.Certificate()},
 					filepath.Join(interop, "replicas.js"), fleet.MCP(), fleet.NewClient().ID, fmt.Sprint(connections))
 			command.Stdin = strings.NewReader(fleet.Token)
-			run, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
-			Expect(err).NotTo(HaveOccurred())
+			run := must(gexec.Start(command, GinkgoWriter, GinkgoWriter))
 			DeferCleanup(func() { run.Kill().Wait(patience) })
 			Eventually(run).WithContext(ctx).WithTimeout(10 * time.Minute).Should(gexec.Exit(0))
 			AddReportEntry("clients", string(run.Out.Contents()))
@@ -289,9 +286,7 @@ var _ = Describe("Using replicas of a gateway to a program", Label("replicas", "
 		fewAtOnce(connections, logins, func(i int) { all[i] = fleet.connect(ctx, published, sessions) })
 		for range 3 {
 			fewAtOnce(connections, 16, func(i int) {
-				text, err := call(i, "pid")
-				Expect(err).NotTo(HaveOccurred())
-				pid, _ := strconv.Atoi(text)
+				pid, _ := strconv.Atoi(must(call(i, "pid")))
 				Expect(pids[i]).To(BeElementOf(0, pid), "the session stays in its process")
 				pids[i] = pid
 			})
@@ -322,10 +317,8 @@ var _ = Describe("Using replicas of a gateway to a program", Label("replicas", "
 // parentOf returns the process that has started another.
 func parentOf(pid int) (parent int) {
 	GinkgoHelper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	Expect(err).NotTo(HaveOccurred())
-	_, err = fmt.Sscan(strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))[1], &parent)
-	Expect(err).NotTo(HaveOccurred())
+	stat := must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
+	must(fmt.Sscan(strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))[1], &parent))
 	return parent
 }
 

@@ -84,9 +84,7 @@ func (t *Wiretap) Tap(config *service.Config) {
 // before returns an address that leads to another.
 func (t *Wiretap) before(address string) string {
 	GinkgoHelper()
-	target, err := url.Parse(address)
-	Expect(err).NotTo(HaveOccurred())
-	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy := httputil.NewSingleHostReverseProxy(must(url.Parse(address)))
 	proxy.FlushInterval = -1
 	proxy.ModifyResponse = func(answer *http.Response) error {
 		t.mu.Lock()
@@ -131,8 +129,7 @@ func (o Overheard) Repeat(ctx context.Context, to *World, change ...func(*Overhe
 	for _, one := range change {
 		one(&o)
 	}
-	r, err := http.NewRequestWithContext(ctx, o.Method, to.Issuer+o.URL.RequestURI(), strings.NewReader(o.body))
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, o.Method, to.Issuer+o.URL.RequestURI(), strings.NewReader(o.body)))
 	r.Header = o.Header
 	return Send(r)
 }
@@ -284,9 +281,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 				HTTPClient: &http.Client{Transport: &Spread{replicas: replicas}},
 			})
 			for range 6 {
-				listed, err := session.ListTools(ctx, nil)
-				Expect(err).NotTo(HaveOccurred())
-				Expect(listed.Tools).To(HaveLen(len(editorTools)))
+				Expect(must(session.ListTools(ctx, nil)).Tools).To(HaveLen(len(editorTools)))
 			}
 			Expect(session.Close()).To(Succeed())
 		}
@@ -322,9 +317,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		genuine := strings.Split(talk.session, ".")
 		Expect(genuine).To(HaveLen(3))
 		Expect(talk.session).NotTo(ContainSubstring("127.0.0.1"))
-		sealed, err := base64.RawURLEncoding.DecodeString(genuine[0])
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(sealed)).NotTo(ContainSubstring("127.0.0.1"))
+		Expect(string(must(base64.RawURLEncoding.DecodeString(genuine[0])))).NotTo(ContainSubstring("127.0.0.1"))
 		address := base64.RawURLEncoding.EncodeToString([]byte(foreign.URL))
 		passedBefore := len(passed.Heard())
 		for _, made := range []string{

@@ -193,15 +193,13 @@ var _ = Describe("Client authentication with a secret", Label("L12", "RFC 7591")
 				verifier := oauth2.GenerateVerifier()
 				page := Get(ctx, config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier)))
 				code := ReadPage(page).Approve(ctx, world.Token).Target().Query().Get("code")
-				token, err := config.Exchange(ctx, code, oauth2.VerifierOption(verifier))
-				Expect(err).NotTo(HaveOccurred())
+				token := must(config.Exchange(ctx, code, oauth2.VerifierOption(verifier)))
 				Expect(world.Call(ctx, token.AccessToken).StatusCode).To(Equal(http.StatusOK))
 				return token
 			}
 			refresh := func(token *oauth2.Token) *oauth2.Token {
 				GinkgoHelper()
-				next, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: token.RefreshToken}).Token()
-				Expect(err).NotTo(HaveOccurred())
+				next := must(config.TokenSource(ctx, &oauth2.Token{RefreshToken: token.RefreshToken}).Token())
 				Expect(world.Call(ctx, next.AccessToken).StatusCode).To(Equal(http.StatusOK))
 				return next
 			}

@@ -43,8 +43,7 @@ type Crashing struct {
 // NewCrashing prepares a service that has not been started yet.
 func NewCrashing(binary Binary) *Crashing {
 	GinkgoHelper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
+	free := must(net.Listen("tcp", "127.0.0.1:0"))
 	Expect(free.Close()).To(Succeed())
 	world := &World{
 		Issuer:  "http://" + free.Addr().String(),

@@ -101,8 +101,7 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		func(ctx SpecContext, status int, refusal string, change func(url.Values)) {
 			client := world.NewSigningClient("ES256")
 			form := client.Sign(client.Exchange(client.Authorize(ctx)))
-			spoiled, err := url.ParseQuery(form.Encode())
-			Expect(err).NotTo(HaveOccurred())
+			spoiled := must(url.ParseQuery(form.Encode()))
 			change(spoiled)
 			Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
 			Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK), "the assertion can still be used")

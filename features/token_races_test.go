@@ -114,8 +114,7 @@ func racing(rounds int) {
 	}
 	endGrantsOf := func(ctx context.Context, token string) {
 		GinkgoHelper()
-		_, err := world.EndGrantsOf(ctx, token)
-		Expect(err).NotTo(HaveOccurred())
+		Expect(world.EndGrantsOf(ctx, token)).Error().NotTo(HaveOccurred())
 	}
 
 	It("refreshes against a revocation leaves no valid token after the response to the revocation",
@@ -249,16 +248,13 @@ var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19", 
 // response; only the spec sees it.
 func (c *Client) loseAnswer(ctx context.Context, form map[string][]string) Response {
 	GinkgoHelper()
-	wire, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.World.Issuer[len("http://"):])
-	Expect(err).NotTo(HaveOccurred())
+	wire := must((&net.Dialer{}).DialContext(ctx, "tcp", c.World.Issuer[len("http://"):]))
 	r := (&Connection{Client: c}).request(ctx, http.MethodPost, "/oauth/token", form)
 	Expect(r.Write(wire)).To(Succeed())
-	seen, err := http.ReadResponse(bufio.NewReader(wire), r)
-	Expect(err).NotTo(HaveOccurred())
+	seen := must(http.ReadResponse(bufio.NewReader(wire), r))
 	Expect(seen.StatusCode).To(Equal(http.StatusOK))
 	Expect(wire.(*net.TCPConn).SetLinger(0)).To(Succeed()) // close with a reset
-	text, err := io.ReadAll(seen.Body)
-	Expect(err).NotTo(HaveOccurred())
+	text := must(io.ReadAll(seen.Body))
 	Expect(wire.Close()).To(Succeed())
 	return Response{seen, string(text)}
 }

@@ -220,10 +220,8 @@ var _ = Describe("Replacing the host token of a person's connections", Label("J1
 // dataKey returns the data key of a grant, which the holder of its refresh token opens.
 func (w *World) dataKey(ctx context.Context, refresh string) []byte {
 	GinkgoHelper()
-	holder, err := oauth.ParseSecret(oauth.RefreshTokenSecret, refresh, w.keys())
-	Expect(err).NotTo(HaveOccurred())
-	sealers, err := w.keys().HolderSealers(holder, seal.Binding{Kind: "wrap/ppr_", Owner: holder.Grant()})
-	Expect(err).NotTo(HaveOccurred())
+	holder := must(oauth.ParseSecret(oauth.RefreshTokenSecret, refresh, w.keys()))
+	sealers := must(w.keys().HolderSealers(holder, seal.Binding{Kind: "wrap/ppr_", Owner: holder.Grant()}))
 	for _, blob := range w.blobs(ctx) {
 		if key, err := sealers.Open(blob); err == nil {
 			return key
@@ -238,8 +236,7 @@ func (w *World) dataKey(ctx context.Context, refresh string) []byte {
 func (w *World) thiefOpens(ctx context.Context, grant string, known ...[]byte) bool {
 	GinkgoHelper()
 	keys, blobs := w.keys(), w.blobs(ctx)
-	pairs, err := keys.PairSealers(seal.Binding{Kind: "host-replacement", Owner: grant})
-	Expect(err).NotTo(HaveOccurred())
+	pairs := must(keys.PairSealers(seal.Binding{Kind: "host-replacement", Owner: grant}))
 	secret := sha256.Sum256([]byte(serverSecret(w)))
 	candidates := slices.Concat(known, [][]byte{secret[:], []byte(serverSecret(w))[:seal.KeySize]})
 	for _, blob := range blobs {
@@ -249,8 +246,7 @@ func (w *World) thiefOpens(ctx context.Context, grant string, known ...[]byte) b
 	}
 	opened := func(box []byte) bool {
 		for _, key := range candidates {
-			sealer, err := seal.NewSealer(key, seal.Binding{Kind: "host", Owner: grant})
-			Expect(err).NotTo(HaveOccurred())
+			sealer := must(seal.NewSealer(key, seal.Binding{Kind: "host", Owner: grant}))
 			if _, err := sealer.Open(box); err == nil {
 				return true
 			}
@@ -264,11 +260,9 @@ func (w *World) thiefOpens(ctx context.Context, grant string, known ...[]byte) b
 		return true
 	}
 	for _, kind := range []string{"host", "host-replacement", "wrap/ppr_", "wrap/ppa_", "successor"} {
-		sealers, err := keys.Sealers(seal.Binding{Kind: kind, Owner: grant})
-		Expect(err).NotTo(HaveOccurred())
-		holders, err := keys.HolderSealers(forged(oauth.RefreshTokenSecret, grant, 1, keys),
-			seal.Binding{Kind: kind, Owner: grant})
-		Expect(err).NotTo(HaveOccurred())
+		sealers := must(keys.Sealers(seal.Binding{Kind: kind, Owner: grant}))
+		holders := must(keys.HolderSealers(forged(oauth.RefreshTokenSecret, grant, 1, keys),
+			seal.Binding{Kind: kind, Owner: grant}))
 		if anyOpen(blobs, append(sealers, holders...)) {
 			return true
 		}

@@ -37,11 +37,9 @@ type Recorder struct {
 // NewRecorder records what goes to a database.
 func NewRecorder(database string) *Recorder {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	DeferCleanup(listener.Close)
-	address, err := url.Parse(database)
-	Expect(err).NotTo(HaveOccurred())
+	address := must(url.Parse(database))
 	r, behind := &Recorder{next: nextOfMariaDB}, address.Host
 	if address.Scheme == "postgres" {
 		r.next = nextOfPostgres

@@ -28,8 +28,7 @@ const (
 // contentOf decodes a code or token.
 func contentOf(token string) []byte {
 	GinkgoHelper()
-	content, err := base64.RawURLEncoding.DecodeString(token[len(oauth.AccessTokenSecret):])
-	Expect(err).NotTo(HaveOccurred())
+	content := must(base64.RawURLEncoding.DecodeString(token[len(oauth.AccessTokenSecret):]))
 	Expect(content).To(HaveLen(tokenSize))
 	return content
 }
@@ -51,11 +50,7 @@ func (w *World) keys() seal.KeyRing {
 // forged returns a token of the grant whose tag is right and whose random part is not.
 func forged(kind oauth.SecretKind, grant string, number uint32, keys seal.KeyRing) oauth.Secret {
 	GinkgoHelper()
-	entropy, err := oauth.NewEntropy(rand.Reader)
-	Expect(err).NotTo(HaveOccurred())
-	secret, err := oauth.NewSecret(kind, grant, number, entropy, keys)
-	Expect(err).NotTo(HaveOccurred())
-	return secret
+	return must(oauth.NewSecret(kind, grant, number, must(oauth.NewEntropy(rand.Reader)), keys))
 }
 
 // present sends a token to every endpoint that takes one, and checks that nothing comes of it.
@@ -90,9 +85,7 @@ func (w *World) blobs(ctx context.Context) (blobs [][]byte) {
 	GinkgoHelper()
 	for _, row := range w.Rows(ctx)["grants"] {
 		for _, found := range regexp.MustCompile(`X'([0-9A-F]+)'`).FindAllStringSubmatch(row, -1) {
-			blob, err := hex.DecodeString(found[1])
-			Expect(err).NotTo(HaveOccurred())
-			blobs = append(blobs, blob)
+			blobs = append(blobs, must(hex.DecodeString(found[1])))
 		}
 		for _, found := range regexp.MustCompile(`"([+/\w]+)=*"`).FindAllStringSubmatch(row, -1) { // in JSON
 			if blob, err := base64.RawStdEncoding.DecodeString(found[1]); err == nil {
@@ -187,15 +180,11 @@ var _ = Describe("An attacker", func() {
 			blobs, keys := world.blobs(ctx), world.keys()
 			opens := func(kind string, holder seal.Confidential) bool {
 				GinkgoHelper()
-				sealers, err := keys.HolderSealers(holder, seal.Binding{Kind: kind, Owner: grant})
-				Expect(err).NotTo(HaveOccurred())
-				return anyOpen(blobs, sealers)
+				return anyOpen(blobs, must(keys.HolderSealers(holder, seal.Binding{Kind: kind, Owner: grant})))
 			}
 			owned := func(token string) oauth.Secret {
 				GinkgoHelper()
-				secret, err := oauth.ParseSecret(oauth.RefreshTokenSecret, token, keys)
-				Expect(err).NotTo(HaveOccurred())
-				return secret
+				return must(oauth.ParseSecret(oauth.RefreshTokenSecret, token, keys))
 			}
 			const successor, wrap = "successor", "wrap/ppr_"
 			Expect(opens(successor, owned(tokens.Refresh))).To(BeTrue(), "as the owner does")
@@ -204,9 +193,7 @@ var _ = Describe("An attacker", func() {
 				for number := range uint32(4) {
 					Expect(opens(kind, forged(oauth.RefreshTokenSecret, grant, number, keys))).To(BeFalse(), kind)
 				}
-				sealers, err := keys.Sealers(seal.Binding{Kind: kind, Owner: grant})
-				Expect(err).NotTo(HaveOccurred())
-				Expect(anyOpen(blobs, sealers)).To(BeFalse(), kind)
+				Expect(anyOpen(blobs, must(keys.Sealers(seal.Binding{Kind: kind, Owner: grant})))).To(BeFalse(), kind)
 			}
 		})
 

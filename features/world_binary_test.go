@@ -76,9 +76,7 @@ func build(file string) error {
 // Needs returns the lines in which the linker reported which symbol needs which.
 func (b Binary) Needs() string {
 	GinkgoHelper()
-	lines, err := os.ReadFile(string(b) + ".needs")
-	Expect(err).NotTo(HaveOccurred())
-	return string(lines)
+	return string(must(os.ReadFile(string(b) + ".needs")))
 }
 
 // Ran is the result of a command line.

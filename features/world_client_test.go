@@ -42,14 +42,13 @@ func (w *World) NewClient() *Client {
 	GinkgoHelper()
 	path := "/" + strings.ToLower(rand.Text()) + ".json"
 	id := w.Clients.URL(path)
-	document, err := json.Marshal(map[string]any{
+	document := must(json.Marshal(map[string]any{
 		"client_id":                  id,
 		"client_name":                "Spec Client",
 		"redirect_uris":              []string{"http://127.0.0.1/callback", "https://client.example/callback"},
 		"grant_types":                []string{"authorization_code", "refresh_token"},
 		"token_endpoint_auth_method": "none",
-	})
-	Expect(err).NotTo(HaveOccurred())
+	}))
 	w.Clients.Publish(path, string(document))
 	return &Client{
 		World:    w,
@@ -189,8 +188,7 @@ const listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_met
 // Call lists the tools of the protected server with an access token and returns the response.
 func (w *World) Call(ctx context.Context, access string) Response {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.MCP(), strings.NewReader(listTools))
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, http.MethodPost, w.MCP(), strings.NewReader(listTools)))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("MCP-Protocol-Version", "2026-07-28")
@@ -212,8 +210,7 @@ type Page struct {
 // ReadPage parses the page's title and form.
 func ReadPage(answer Response) Page {
 	GinkgoHelper()
-	root, err := html.Parse(strings.NewReader(answer.Text))
-	Expect(err).NotTo(HaveOccurred())
+	root := must(html.Parse(strings.NewReader(answer.Text)))
 	page := Page{Response: answer, Hidden: url.Values{}}
 	for node := range root.Descendants() {
 		switch {
@@ -282,8 +279,7 @@ func NewClientSite() *ClientSite {
 // yet.
 func newSiteServer(site http.Handler) *httptest.Server {
 	GinkgoHelper()
-	certificate, err := siteCertificate()
-	Expect(err).NotTo(HaveOccurred())
+	certificate := must(siteCertificate())
 	s := httptest.NewUnstartedServer(site)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)

@@ -110,8 +110,7 @@ func (c *Conversation) Post(ctx context.Context, method string, p params, change
 // Request returns a request without a message: to listen, or to end the session.
 func (c *Conversation) Request(ctx context.Context, method string) *http.Request {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, method, c.World.MCP(), nil)
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, method, c.World.MCP(), nil))
 	r.Header.Set("Accept", "text/event-stream")
 	c.introduce(r)
 	return r
@@ -138,10 +137,8 @@ func (c *Conversation) message(ctx context.Context, method string, p params) *ht
 	if !strings.HasPrefix(method, "notifications/") {
 		members["id"] = 7
 	}
-	body, err := json.Marshal(members)
-	Expect(err).NotTo(HaveOccurred())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.target, strings.NewReader(string(body)))
-	Expect(err).NotTo(HaveOccurred())
+	body := must(json.Marshal(members))
+	r := must(http.NewRequestWithContext(ctx, http.MethodPost, c.target, strings.NewReader(string(body))))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	c.introduce(r)
@@ -281,8 +278,7 @@ type Stream struct {
 // Follow opens a stream, which ends with the request's context at the latest.
 func Follow(r *http.Request) *Stream {
 	GinkgoHelper()
-	answer, err := noRedirects.Do(r)
-	Expect(err).NotTo(HaveOccurred())
+	answer := must(noRedirects.Do(r))
 	Expect(answer.StatusCode).To(Equal(http.StatusOK))
 	Expect(answer.Header.Get("Content-Type")).To(HavePrefix("text/event-stream"))
 	s := &Stream{answer, make(chan Event)}

@@ -206,8 +206,7 @@ func (c *Connection) expectOver(ctx context.Context) {
 
 func (c *Connection) request(ctx context.Context, method, path string, form url.Values) *http.Request {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, method, c.World.Issuer+path, bytes.NewBufferString(form.Encode()))
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, method, c.World.Issuer+path, bytes.NewBufferString(form.Encode())))
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

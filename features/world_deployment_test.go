@@ -90,18 +90,14 @@ func shakesHands(address string) error {
 // freeAddress returns an unused loopback address.
 func freeAddress() string {
 	GinkgoHelper()
-	port, err := engines.FreePort()
-	Expect(err).NotTo(HaveOccurred())
-	return fmt.Sprintf("127.0.0.1:%d", port)
+	return fmt.Sprintf("127.0.0.1:%d", must(engines.FreePort()))
 }
 
 // trust makes the spec's own clients trust the CA and connect from the clients' address.
 func (d *Deployed) trust(authority string) {
 	GinkgoHelper()
-	vouching, err := os.ReadFile(authority)
-	Expect(err).NotTo(HaveOccurred())
-	own, err := os.ReadFile(d.Clients.Certificate())
-	Expect(err).NotTo(HaveOccurred())
+	vouching := must(os.ReadFile(authority))
+	own := must(os.ReadFile(d.Clients.Certificate()))
 	d.authorities = filepath.Join(GinkgoT().TempDir(), "authorities.pem")
 	Expect(os.WriteFile(d.authorities, append(vouching, own...), 0o600)).To(Succeed())
 
@@ -143,16 +139,13 @@ func asked(program string) Binary {
 	if os.Getenv("PROXIES") == "" {
 		Skip(".ci/run proxies runs this")
 	}
-	path, err := exec.LookPath(program)
-	Expect(err).NotTo(HaveOccurred())
-	return Binary(path)
+	return Binary(must(exec.LookPath(program)))
 }
 
 // deployed returns a file of deploy/ with some texts replaced, each of which must occur.
 func deployed(name string, exchange ...string) string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join("..", "deploy", name))
-	Expect(err).NotTo(HaveOccurred())
+	text := must(os.ReadFile(filepath.Join("..", "deploy", name)))
 	for i := 0; i+1 < len(exchange); i += 2 {
 		Expect(string(text)).To(ContainSubstring(exchange[i]))
 	}
@@ -206,9 +199,7 @@ var cluster = filepath.Join("..", "deploy", "kubernetes")
 // manifest reads the object of this kind and name from the manifests.
 func manifest(kind, name string) (found map[string]any) {
 	GinkgoHelper()
-	files, err := filepath.Glob(filepath.Join(cluster, "*.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	for _, file := range files {
+	for _, file := range must(filepath.Glob(filepath.Join(cluster, "*.yaml"))) {
 		documents := yaml.NewDecoder(strings.NewReader(textOf(file)))
 		for {
 			var document map[string]any
@@ -280,11 +271,8 @@ func imageVariables() map[string]string {
 // seconds returns a constant of the program's source that is not a setting.
 func seconds(file, constant string) int {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join("..", file))
-	Expect(err).NotTo(HaveOccurred())
+	text := must(os.ReadFile(filepath.Join("..", file)))
 	found := regexp.MustCompile(constant + `\s+= (\d+) \* time\.Second`).FindSubmatch(text)
 	Expect(found).To(HaveLen(2), constant)
-	number, err := strconv.Atoi(string(found[1]))
-	Expect(err).NotTo(HaveOccurred())
-	return number
+	return must(strconv.Atoi(string(found[1])))
 }

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -57,8 +56,7 @@ func NewFront(spoil ...func(*Front)) *Front {
 			f.adjust(config)
 		}
 	})
-	inner, err := url.Parse(f.world.Issuer)
-	Expect(err).NotTo(HaveOccurred())
+	inner := must(url.Parse(f.world.Issuer))
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(inner) },
 		FlushInterval: -1,
@@ -352,16 +350,14 @@ func back(change func(url.Values)) func(*Front) {
 
 // certified serves with a certificate for this address that is valid until then.
 func certified(address string, until time.Time) *tls.Config {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	Expect(err).NotTo(HaveOccurred())
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		IPAddresses:  []net.IP{net.ParseIP(address)},
 		NotBefore:    time.Now().AddDate(-1, 0, 0),
 		NotAfter:     until,
 	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	Expect(err).NotTo(HaveOccurred())
+	certificate := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
 		MinVersion: tls.VersionTLS12}
 }

@@ -28,17 +28,14 @@ func (e engine) running(ctx context.Context) *engines.Endpoint {
 	if worldsOn == "" {
 		suite.Needs("engines")
 	}
-	endpoint, err := engines.Shared(ctx, e.name)
-	Expect(err).NotTo(HaveOccurred())
-	return endpoint
+	return must(engines.Shared(ctx, e.name))
 }
 
 // database returns the URL of an empty database.
 func (e engine) database() string {
 	GinkgoHelper()
 	ctx := context.Background()
-	url, err := e.running(ctx).Database(ctx)
-	Expect(err).NotTo(HaveOccurred())
+	url := must(e.running(ctx).Database(ctx))
 	DeferCleanup(e.running(ctx).Drop, url)
 	return url
 }
@@ -58,8 +55,7 @@ func (w *World) LockGrants(ctx context.Context) (unlock func()) {
 	if strings.HasPrefix(w.Database, "postgres:") {
 		name = "PostgreSQL"
 	}
-	release, err := databaseServers[name].running(ctx).Hold(ctx, w.Database, "SELECT id FROM grants FOR UPDATE")
-	Expect(err).NotTo(HaveOccurred())
+	release := must(databaseServers[name].running(ctx).Hold(ctx, w.Database, "SELECT id FROM grants FOR UPDATE"))
 	return func() {
 		GinkgoHelper()
 		Expect(release()).To(Succeed())
@@ -90,7 +86,5 @@ func (w *World) copyDatabase() {
 	if w.Database != "" {
 		return
 	}
-	content, err := newDatabase()
-	Expect(err).NotTo(HaveOccurred())
-	Expect(os.WriteFile(filepath.Join(w.Dir, oauthDatabase), content, 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(w.Dir, oauthDatabase), must(newDatabase()), 0o600)).To(Succeed())
 }

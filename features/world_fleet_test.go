@@ -37,12 +37,9 @@ const fleetSize = 3
 // the demo site unless it is given.
 func NewFleet(binary Binary, engine string, command ...string) *Fleet {
 	GinkgoHelper()
-	server, err := engines.Own(context.Background(), engine)
-	Expect(err).NotTo(HaveOccurred())
+	server := must(engines.Own(context.Background(), engine))
 	DeferCleanup(server.Close)
-	database, err := server.Database(context.Background())
-	Expect(err).NotTo(HaveOccurred())
-	f := newFleet(binary, slices.Repeat([]string{database}, fleetSize), command...)
+	f := newFleet(binary, slices.Repeat([]string{must(server.Database(context.Background()))}, fleetSize), command...)
 	f.Server = server
 	return f
 }
@@ -115,9 +112,7 @@ func ForFleets() {
 // program is a program that a fleet needs.
 func program(name string) Binary {
 	GinkgoHelper()
-	path, err := exec.LookPath(name)
-	Expect(err).NotTo(HaveOccurred())
-	return Binary(path)
+	return Binary(must(exec.LookPath(name)))
 }
 
 // roundRobin is a proxy without sticky sessions that tries another replica when one cannot be

@@ -38,9 +38,7 @@ func init() {
 // stdioProgram is the test binary as an MCP server.
 func stdioProgram(words ...string) bootstrap.Upstream {
 	GinkgoHelper()
-	self, err := os.Executable()
-	Expect(err).NotTo(HaveOccurred())
-	return bootstrap.Upstream{Command: self, Args: append([]string{programWord}, words...),
+	return bootstrap.Upstream{Command: must(os.Executable()), Args: append([]string{programWord}, words...),
 		Env: map[string]string{"API_KEY": "{token}", "PATH": "/usr/bin:/bin"}}
 }
 

@@ -88,9 +88,7 @@ func eachCommand(file *syntax.File, visit func(call *syntax.CallExpr, words []st
 		case *syntax.CallExpr:
 			var words []string
 			for _, word := range node.Args {
-				literal, err := expand.Literal(unexpanded, word)
-				Expect(err).NotTo(HaveOccurred())
-				words = append(words, literal)
+				words = append(words, must(expand.Literal(unexpanded, word)))
 			}
 			words = withoutSudo(words)
 			if len(words) > 0 && !declared[words[0]] && !interp.IsBuiltin(words[0]) {
@@ -164,9 +162,7 @@ func NewReader(withDatabase bool) *Reader {
 	}
 	GinkgoT().Setenv("PASTEPORT_ADDR", "127.0.0.1:0")
 	GinkgoT().Setenv("PASTEPORT_ADMIN_ADDR", "off")
-	var err error
-	r.stdin, err = os.Open(os.DevNull)
-	Expect(err).NotTo(HaveOccurred())
+	r.stdin = must(os.Open(os.DevNull))
 	DeferCleanup(r.stdin.Close)
 	return r
 }
@@ -184,8 +180,7 @@ func (r *Reader) connect(ctx context.Context) *strings.Replacer {
 			To(Succeed())
 		return attempts
 	}).WithContext(ctx).WithTimeout(patience).ShouldNot(BeEmpty())
-	audited, err := os.ReadFile(filepath.Join(r.dir, "var/log/pasteport/calls.jsonl"))
-	Expect(err).NotTo(HaveOccurred())
+	audited := must(os.ReadFile(filepath.Join(r.dir, "var/log/pasteport/calls.jsonl")))
 	write(filepath.Join(r.dir, "calls.jsonl.1"), string(audited))
 	hashes := regexp.MustCompile(`"hash":"(\w+)"`).FindAllStringSubmatch(string(audited), -1)
 	upstream := strings.TrimPrefix(r.upstream.URL, "http://")

@@ -51,8 +51,7 @@ func (k *publishedKeys) serve(answer http.HandlerFunc) { k.answer.Store(&answer)
 // publish serves the key set, cacheable for an hour.
 func (k *publishedKeys) publish(keys ...map[string]any) {
 	GinkgoHelper()
-	set, err := json.Marshal(map[string]any{"keys": keys})
-	Expect(err).NotTo(HaveOccurred())
+	set := must(json.Marshal(map[string]any{"keys": keys}))
 	k.serve(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/jwk-set+json")
 		w.Header().Set("Cache-Control", "max-age=3600")
@@ -91,9 +90,7 @@ func (c *SigningClient) Publish(change ...func(document map[string]any)) {
 	for _, apply := range change {
 		apply(document)
 	}
-	encoded, err := json.Marshal(document)
-	Expect(err).NotTo(HaveOccurred())
-	c.World.Clients.Publish(strings.TrimPrefix(c.ID, c.World.Clients.URL("")), string(encoded))
+	c.World.Clients.Publish(strings.TrimPrefix(c.ID, c.World.Clients.URL("")), string(must(json.Marshal(document))))
 }
 
 // spoil changes the assertion before it is signed.
@@ -119,9 +116,7 @@ func (c *SigningClient) Assertion(change ...spoil) string {
 
 func encodePart(part map[string]any) string {
 	GinkgoHelper()
-	encoded, err := json.Marshal(part)
-	Expect(err).NotTo(HaveOccurred())
-	return base64.RawURLEncoding.EncodeToString(encoded)
+	return base64.RawURLEncoding.EncodeToString(must(json.Marshal(part)))
 }
 
 // sign signs with the algorithm, even a forbidden one.
@@ -185,9 +180,7 @@ func (c *SigningClient) JWK() map[string]any {
 
 func publicBytes(key crypto.Signer) []byte {
 	GinkgoHelper()
-	bytes, err := key.Public().(*ecdsa.PublicKey).Bytes()
-	Expect(err).NotTo(HaveOccurred())
-	return bytes
+	return must(key.Public().(*ecdsa.PublicKey).Bytes())
 }
 
 // Sign adds an assertion to a form.

@@ -89,8 +89,7 @@ func newWorld(adjust ...func(*service.Config)) *World {
 
 func (w *World) start(addr string) {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", addr)
-	Expect(err).NotTo(HaveOccurred())
+	listener := must(net.Listen("tcp", addr))
 	w.open(listener)
 	w.server = httptest.NewUnstartedServer(w.service.Echo)
 	w.server.Listener = listener
@@ -113,9 +112,7 @@ func (w *World) open(listener net.Listener) {
 	config.Issuer, config.Now = w.Issuer, w.Clock.Now
 	config.Logger = slog.New(slog.NewJSONHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.adjust(&config)
-	var err error
-	w.service, err = service.Open(context.Background(), config)
-	Expect(err).NotTo(HaveOccurred())
+	w.service = must(service.Open(context.Background(), config))
 }
 
 // Stop shuts the world down in order.
@@ -254,9 +251,7 @@ type Response struct {
 // Location returns the redirect target.
 func (r Response) Target() *url.URL {
 	GinkgoHelper()
-	target, err := url.Parse(r.Header.Get("Location"))
-	Expect(err).NotTo(HaveOccurred())
-	return target
+	return must(url.Parse(r.Header.Get("Location")))
 }
 
 // Send sends a request and reads the whole response.
@@ -287,9 +282,7 @@ type losable struct{}
 // Get fetches a URL.
 func Get(ctx context.Context, target string) Response {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	Expect(err).NotTo(HaveOccurred())
-	return Send(r)
+	return Send(must(http.NewRequestWithContext(ctx, http.MethodGet, target, nil)))
 }
 
 // Post sends a form; change may alter the request.
@@ -300,11 +293,17 @@ func Post(ctx context.Context, target string, form url.Values, change ...func(*h
 
 func formRequest(ctx context.Context, target string, form url.Values, change ...func(*http.Request)) *http.Request {
 	GinkgoHelper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewBufferString(form.Encode()))
-	Expect(err).NotTo(HaveOccurred())
+	r := must(http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewBufferString(form.Encode())))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for _, apply := range change {
 		apply(r)
 	}
 	return r
+}
+
+// must returns the value of a call that does not fail.
+func must[T any](value T, err error) T {
+	GinkgoHelper()
+	Expect(err).NotTo(HaveOccurred())
+	return value
 }

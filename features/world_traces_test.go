@@ -89,8 +89,7 @@ type Story struct{ Path, State, Says string }
 // Stories returns all connections of the world, newest first.
 func (w *World) Stories(ctx context.Context) []Story {
 	GinkgoHelper()
-	connections, err := w.service.Authz.Trace(ctx)
-	Expect(err).NotTo(HaveOccurred())
+	connections := must(w.service.Authz.Trace(ctx))
 	stories := make([]Story, 0, len(connections))
 	for _, connection := range connections {
 		var path []string
