@@ -67,9 +67,8 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD", "smok
 	It("cannot be framed, cached or scripted, and lets the form redirect to any host",
 		Label("A38", "A41"), func(ctx SpecContext) {
 			header := client.Consent(ctx).Header
-			Expect(header.Get("Content-Security-Policy")).
-				To(And(HavePrefix("default-src 'none'; style-src 'nonce-"),
-					HaveSuffix("; base-uri 'none'; frame-ancestors 'none'")))
+			Expect(header.Get("Content-Security-Policy")).To(And(HavePrefix("default-src 'none'; style-src 'nonce-"),
+				HaveSuffix("; base-uri 'none'; frame-ancestors 'none'")))
 			Expect(header.Get("Content-Security-Policy")).NotTo(ContainSubstring("form-action"))
 			Expect(header).NotTo(HaveKey("Cross-Origin-Opener-Policy"))
 			Expect(header.Get("Cache-Control")).To(Equal("no-store"))
@@ -196,14 +195,13 @@ var _ = Describe("Choosing what an app may do", func() {
 		Expect(client.Consent(ctx, set("scope", "delete")).Text).NotTo(ContainSubstring(`type="checkbox"`))
 	})
 
-	It("keeps what the person has unticked after a wrong token",
-		Label("A45", "B8"), func(ctx SpecContext) {
-			again := ReadPage(client.Consent(ctx, all).Untick("delete", "offline_access").Approve(ctx, "demo_wrong"))
-			Expect(again.StatusCode).To(Equal(http.StatusForbidden))
-			Expect(again.Hidden["allow"]).To(Equal([]string{"comment", "change"}))
-			tokens := client.exchangeFrom(ctx, again.Approve(ctx, world.Token))
-			Expect(tokens.Scope).To(Equal("change comment read"))
-		})
+	It("keeps what the person has unticked after a wrong token", Label("A45", "B8"), func(ctx SpecContext) {
+		again := ReadPage(client.Consent(ctx, all).Untick("delete", "offline_access").Approve(ctx, "demo_wrong"))
+		Expect(again.StatusCode).To(Equal(http.StatusForbidden))
+		Expect(again.Hidden["allow"]).To(Equal([]string{"comment", "change"}))
+		tokens := client.exchangeFrom(ctx, again.Approve(ctx, world.Token))
+		Expect(tokens.Scope).To(Equal("change comment read"))
+	})
 
 	It("replaces the code of an earlier approval of the form that allowed more", Label("B13", "B25"),
 		func(ctx SpecContext) {

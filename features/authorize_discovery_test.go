@@ -248,7 +248,6 @@ var _ = Describe("Serving further well-known files", Label("F18"), func() {
 	)
 })
 
-// linked sets every link of the operator.
 func linked(config *service.Config) {
 	config.Links = oauth.Links{
 		{Name: oauth.ServiceDocumentation, URL: "https://cms.example/developers"},

@@ -17,7 +17,6 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// body replaces the body of a request.
 func body(text string) func(*http.Request) {
 	return func(r *http.Request) {
 		// R has a valid URL.

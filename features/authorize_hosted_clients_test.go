@@ -99,15 +99,14 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 		Expect(ask(ctx, world, doctorDocument, callback).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("lets doctor check a whole login in production",
-		Label("doctor"), func(ctx SpecContext) {
-			front := NewFront(overTLS, func(f *Front) {
-				f.adjust = func(config *service.Config) { config.Development, config.DoctorClient = false, true }
-			})
-			d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server), "--token", front.world.Token)
-			Expect(d.With("failed")).To(BeEmpty(), d.Out)
-			Expect(d.Of("revoke").Status).To(Equal("ok"))
+	It("lets doctor check a whole login in production", Label("doctor"), func(ctx SpecContext) {
+		front := NewFront(overTLS, func(f *Front) {
+			f.adjust = func(config *service.Config) { config.Development, config.DoctorClient = false, true }
 		})
+		d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server), "--token", front.world.Token)
+		Expect(d.With("failed")).To(BeEmpty(), d.Out)
+		Expect(d.Of("revoke").Status).To(Equal("ok"))
+	})
 })
 
 var _ = Describe("Connecting clients on this computer in development", Label("CIMD", "C49", "C60"), func() {

@@ -139,9 +139,8 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		client.Consent(ctx).Approve(ctx, world.Token)
 		client.AskFor(ctx, url.Values{"client_id": {"evil-client-id"}, "state": {client.State}})
 		Expect(world.Log.String()).To(ContainSubstring("/oauth/authorize"))
-		Expect(world.Log.String()).
-			NotTo(Or(ContainSubstring(client.State), ContainSubstring(client.Challenge()),
-				ContainSubstring("response_type=")))
+		Expect(world.Log.String()).NotTo(Or(ContainSubstring(client.State), ContainSubstring(client.Challenge()),
+			ContainSubstring("response_type=")))
 	})
 
 	It("shows hostile claims as harmless text", Label("A35"), func(ctx SpecContext) {
@@ -149,9 +148,8 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		client := world.ClientWith("client_name", raw(`"`+name+`"`))
 		page := client.Consent(ctx)
 		Expect(page.Text).To(ContainSubstring("&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;txet desrever"))
-		Expect(page.Text).
-			NotTo(Or(ContainSubstring("<script"), ContainSubstring("\u202e"), ContainSubstring("\u200b"),
-				ContainSubstring(strings.Repeat("long", 15))))
+		Expect(page.Text).NotTo(Or(ContainSubstring("<script"), ContainSubstring("\u202e"), ContainSubstring("\u200b"),
+			ContainSubstring(strings.Repeat("long", 15))))
 	})
 })
 

@@ -351,7 +351,6 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 	})
 })
 
-// reasons returns the reasons of all traced steps of this kind.
 func (w *World) reasons(ctx context.Context, kind string) (reasons []string) {
 	GinkgoHelper()
 	for _, connection := range must(w.service.Authz.Trace(ctx)) {

@@ -85,9 +85,6 @@ func (p *EgressProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = in.Close()
 }
 
-// Through configures the server to fetch metadata through the proxy.
-func (p *EgressProxy) Through(config *service.Config) { config.Metadata.Proxy = p.URL() }
-
 // NewClientBeyond returns a client whose document only the proxy can reach.
 func (w *World) NewClientBeyond() *Client {
 	GinkgoHelper()
@@ -104,7 +101,8 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 	var proxy *EgressProxy
 	BeforeEach(func() { proxy = NewEgressProxy() })
 	start := func(adjust ...func(*service.Config)) *World {
-		world := NewWorld(append([]func(*service.Config){proxy.Through}, adjust...)...)
+		through := func(config *service.Config) { config.Metadata.Proxy = proxy.URL() }
+		world := NewWorld(append(adjust, through)...)
 		proxy.site = world.Clients
 		return world
 	}
@@ -151,8 +149,7 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		for _, command := range [][]string{{"config"}, {"serve"}, {"gateway", "--upstream=http://127.0.0.1:9000/mcp"}} {
 			ran := Run(ctx, append(command, "--issuer=https://cms.example.com", "--metadata-proxy="+address)...)
 			Expect(ran.Code).To(Equal(1), ran.Out)
-			Expect(ran.Err).
-				To(And(ContainSubstring("--metadata-proxy is "+remedy), Not(ContainSubstring("known-to"))))
+			Expect(ran.Err).To(And(ContainSubstring("--metadata-proxy is "+remedy), Not(ContainSubstring("known-to"))))
 		}
 	},
 		Entry("a host without a scheme", "proxy.internal:3128", notAProxy),

@@ -33,7 +33,6 @@ func NewTokenSite(body string) *TokenSite {
 	return s
 }
 
-// Answer sets the response of the site.
 func (s *TokenSite) Answer(status int, body string) {
 	s.status.Store(int64(status))
 	s.body.Store(body)

@@ -25,7 +25,6 @@ func (w *World) Register(ctx context.Context, members any, change ...func(*http.
 	return w.RegisterText(ctx, string(must(json.Marshal(members))), change...)
 }
 
-// RegisterText sends the body of a registration request.
 func (w *World) RegisterText(ctx context.Context, body string, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	r := must(http.NewRequestWithContext(ctx, http.MethodPost, w.Issuer+"/oauth/register", bytes.NewBufferString(body)))
@@ -181,9 +180,8 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 			Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusUnauthorized))
 			page := client.AskFor(ctx, client.Request())
 			Expect(page.StatusCode).To(Equal(http.StatusBadRequest))
-			Expect(page.Text).
-				To(And(ContainSubstring("This app has to register again"),
-					ContainSubstring("Remove this server in your app, add it again")))
+			Expect(page.Text).To(And(ContainSubstring("This app has to register again"),
+				ContainSubstring("Remove this server in your app, add it again")))
 			Expect(world.RegisterClient(ctx, loopback).Connect(ctx).Access).NotTo(BeEmpty())
 		})
 
@@ -284,7 +282,6 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 	})
 })
 
-// registeredPage returns the consent page of a client that has registered itself.
 func registeredPage(ctx context.Context) Response {
 	GinkgoHelper()
 	client := NewWorld(selfRegistration).RegisterClient(ctx, "cursor://anysphere.cursor-mcp/oauth/callback")
@@ -309,8 +306,7 @@ var _ = Describe("Naming clients that registered themselves", Label("L9"), func(
 				To(And(ContainSubstring("The name of this app is unverified."), ContainSubstring("Spec Client"),
 					ContainSubstring("<dt>Access goes to</dt><dd>"+target+"</dd>"),
 					ContainSubstring(advice)))
-			Expect(page.Text).
-				NotTo(Or(ContainSubstring("published at"), ContainSubstring("Two different addresses")))
+			Expect(page.Text).NotTo(Or(ContainSubstring("published at"), ContainSubstring("Two different addresses")))
 		},
 		Entry("a program on this computer", loopback, host("127.0.0.1:4321"),
 			"The app’s access goes to a program on this computer."),

@@ -28,7 +28,6 @@ func NewTokenFile(ctx context.Context, tokens ...[]string) TokenFile {
 	return file
 }
 
-// Line returns the line for a token and its flags.
 func (f TokenFile) Line(ctx context.Context, words ...string) string {
 	GinkgoHelper()
 	hashed := RunTyping(ctx, words[0]+"\n", append([]string{"hash-token", "--token-file", string(f)}, words[1:]...)...)
@@ -43,7 +42,6 @@ func (f TokenFile) Save(text string) {
 	Expect(os.Rename(string(f)+"~", string(f))).To(Succeed())
 }
 
-// Text returns the content of the file.
 func (f TokenFile) Text() string {
 	GinkgoHelper()
 	return string(must(os.ReadFile(string(f))))
@@ -115,9 +113,8 @@ var _ = Describe("The token file", func() {
 			next := client.Token(ctx, client.Refresh(tokens.Refresh))
 			Expect(next.StatusCode).To(Equal(http.StatusOK), next.Text)
 			client.ConnectAs(ctx, bob)
-			Expect(world.Log.String()).
-				To(And(ContainSubstring("token file cannot be used"), ContainSubstring(said),
-					ContainSubstring(string(file))))
+			Expect(world.Log.String()).To(And(ContainSubstring("token file cannot be used"), ContainSubstring(said),
+				ContainSubstring(string(file))))
 		},
 		Entry("has a syntax error", func() { file.Save(file.Text() + "a-new-token role=editor\n") }, "line 4"),
 		Entry("has a line of an older version", func() {
@@ -148,9 +145,8 @@ var _ = Describe("Hashing a token", func() {
 		hashed := RunTyping(ctx, "  Bearer "+editorToken+" \r\n", "hash-token", "--subject", "ada", "--role", "editor",
 			"--role", "author", "--scope", "mcp")
 		Expect(hashed.Code).To(BeZero(), hashed.Err)
-		Expect(hashed.Out).
-			To(Equal("sha256:Jkfz2OwSOU0bJsGj8MX8OAesniWRHSPaMbJH7q2vI2Q " +
-				"subject=ada role=editor role=author scope=mcp\n"))
+		Expect(hashed.Out).To(Equal("sha256:Jkfz2OwSOU0bJsGj8MX8OAesniWRHSPaMbJH7q2vI2Q " +
+			"subject=ada role=editor role=author scope=mcp\n"))
 		Expect(hashed.Err).To(BeEmpty())
 	})
 

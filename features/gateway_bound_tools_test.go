@@ -17,7 +17,6 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// bindingTools switches bind-tools on.
 func bindingTools(config *service.Config) { config.Gateway.BindTools = true }
 
 // AddTool adds a tool, or replaces the one of this name.
@@ -28,12 +27,10 @@ func (u *UpstreamServer) AddTool(name, description string) {
 		})
 }
 
-// called reports whether a call of the tool has reached the upstream.
 func (u *UpstreamServer) called(tool string) bool {
 	return strings.Contains(u.Wire(), `"name":"`+tool+`"`)
 }
 
-// tryTool calls a tool and returns the response.
 func (c *Conversation) tryTool(ctx context.Context, tool string) Response {
 	GinkgoHelper()
 	return c.Post(ctx, "tools/call", params{"name": tool, "arguments": params{}})

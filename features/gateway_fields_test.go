@@ -15,7 +15,6 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// askingFor sets the fields and how they are presented.
 func askingFor(fields []bootstrap.HostField, present ...string) func(*service.Config) {
 	return func(c *service.Config) { c.HostFields, c.Gateway.Present = fields, present }
 }
@@ -26,7 +25,6 @@ func basicCredentials(r *http.Request) string {
 	return user + ":" + password
 }
 
-// enter submits the fields of a consent page.
 func (p Page) enter(ctx context.Context, fields ...string) Response {
 	GinkgoHelper()
 	return p.Submit(ctx, entering("approve", fields))
@@ -145,10 +143,9 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 			consent := world.NewClient().Consent(ctx)
 			answer := consent.enter(ctx, entered...)
 			Expect(answer.StatusCode).To(BeElementOf(http.StatusBadRequest, http.StatusForbidden))
-			Expect(answer.Text).
-				To(MatchRegexp(`id="field_` + field + `"[^>]* aria-describedby="field_` + field +
-					`_problem [^"]*why" aria-invalid="true" autofocus>\s*<p class="problem" id="field_` + field +
-					`_problem">` + sentence))
+			Expect(answer.Text).To(MatchRegexp(`id="field_` + field + `"[^>]* aria-describedby="field_` + field +
+				`_problem [^"]*why" aria-invalid="true" autofocus>\s*<p class="problem" id="field_` + field +
+				`_problem">` + sentence))
 			Expect(strings.Count(answer.Text, "autofocus")).To(Equal(1))
 			Expect(answer.Text).NotTo(ContainSubstring(ann))
 			Expect(answer.Text).To(ContainSubstring(`value="` + entered[1] + `"`))
@@ -214,9 +211,8 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		client := world.NewClient()
 		tokens := client.ConnectWith(ctx, "user", "ann", "token", ann)
 		page := ReadPage(visit(ctx, world.Issuer+"/oauth/connections", "de"))
-		Expect(page.Text).
-			To(And(ContainSubstring("Benutzername"), Not(ContainSubstring("field_org")),
-				Not(ContainSubstring("bearer_token"))))
+		Expect(page.Text).To(And(ContainSubstring("Benutzername"), Not(ContainSubstring("field_org")),
+			Not(ContainSubstring("bearer_token"))))
 		Expect(page.Submit(ctx, entering("show", []string{"user", "bob", "token", ann})).Text).
 			To(ContainSubstring("No app is connected with these values"))
 		Expect(page.Submit(ctx, entering("show", []string{"user", "ann", "token", ann})).Text).

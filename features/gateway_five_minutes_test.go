@@ -42,7 +42,6 @@ func NewNewcomer() *Newcomer {
 	return n
 }
 
-// Write writes one of the files of the page.
 func (n *Newcomer) Write(name, text string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(n.Dir, name), []byte(text), 0o600)).To(Succeed())
@@ -72,7 +71,6 @@ func (n *Newcomer) Start(program string, environment []string, args ...string) s
 	return regexp.MustCompile(`serving (\S+)`).FindStringSubmatch(string(run.Out.Contents()))[1]
 }
 
-// Serve starts one of the page's servers on a free port and returns its URL.
 func (n *Newcomer) Serve(environment []string, server string) string {
 	GinkgoHelper()
 	_, port, _ := strings.Cut(freeAddress(), ":")
@@ -135,9 +133,8 @@ var _ = Describe("The five-minute guide to the gateway", Label("five_minutes", "
 					came = append(came, time.Now())
 				}
 				Expect(stream.Next("message")).To(ContainSubstring(`"five"`))
-				Expect(time.Since(came[0])).
-					To(BeNumerically(">", 400*time.Millisecond),
-						"the first of five events, 200 ms apart, was not buffered")
+				Expect(time.Since(came[0])).To(BeNumerically(">", 400*time.Millisecond),
+					"the first of five events, 200 ms apart, was not buffered")
 			})
 
 			It("ends the grants of a key at the next call after the server has revoked it",

@@ -117,8 +117,7 @@ var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), fun
 	BeforeEach(func() {
 		first, second = NewUpstream(apiKey), NewUpstream(otherKey)
 		world = NewGateway(first.URL+"/mcp", func(c *service.Config) {
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams,
-				serverAt("/files", second.URL+"/mcp"))
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, serverAt("/files", second.URL+"/mcp"))
 		})
 	})
 	files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }
@@ -252,27 +251,26 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 				To(Equal("all gone"))
 		})
 
-	It("refuses headers that name another tool or method, because an upstream may read those",
-		func(ctx SpecContext) {
-			plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-			refuse := func(adjust ...func(*http.Request)) {
-				GinkgoHelper()
-				refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}},
-					adjust...)
-				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-				Expect(refused.Text).To(ContainSubstring(`"id":7,"error":{"code":-32020`))
-			}
-			for _, name := range []string{"delete_all", "=?base64?ZGVsZXRlX2FsbA==?=", "=?base64?ZGVsZXRlX2FsbAA=?=",
-				"=?base64?ZGVsZXRl X2FsbA==?=", "=?base64?ZGVsZXRlX2FsbA?=", "=?BASE64?ZGVsZXRlX2FsbA==?=", "SHOUT"} {
-				refuse(with("Mcp-Name", name))
-			}
-			for _, method := range []string{"tools/call, tools/call", "=?base64?dG9vbHMvY2FsbA==?=", "ping, tools/call",
-				"", "ping", "TOOLS/CALL", "tools/ call"} {
-				refuse(with("Mcp-Method", method))
-			}
-			refuse(func(r *http.Request) { r.Header.Add("Mcp-Name", "delete_all") })
-			Expect(upstream.Asked()).To(BeEmpty())
-		})
+	It("refuses headers that name another tool or method, because an upstream may read those", func(ctx SpecContext) {
+		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		refuse := func(adjust ...func(*http.Request)) {
+			GinkgoHelper()
+			refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}},
+				adjust...)
+			Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+			Expect(refused.Text).To(ContainSubstring(`"id":7,"error":{"code":-32020`))
+		}
+		for _, name := range []string{"delete_all", "=?base64?ZGVsZXRlX2FsbA==?=", "=?base64?ZGVsZXRlX2FsbAA=?=",
+			"=?base64?ZGVsZXRl X2FsbA==?=", "=?base64?ZGVsZXRlX2FsbA?=", "=?BASE64?ZGVsZXRlX2FsbA==?=", "SHOUT"} {
+			refuse(with("Mcp-Name", name))
+		}
+		for _, method := range []string{"tools/call, tools/call", "=?base64?dG9vbHMvY2FsbA==?=", "ping, tools/call",
+			"", "ping", "TOOLS/CALL", "tools/ call"} {
+			refuse(with("Mcp-Method", method))
+		}
+		refuse(func(r *http.Request) { r.Header.Add("Mcp-Name", "delete_all") })
+		Expect(upstream.Asked()).To(BeEmpty())
+	})
 
 	It("also requires it for other methods that name a tool", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)

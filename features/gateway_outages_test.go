@@ -136,8 +136,7 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 		upstream.Answer(nil)
 		Eventually(func() int {
 			return talk.Post(ctx, "tools/list", params{}).StatusCode
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).
-			Should(Equal(http.StatusOK))
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).Should(Equal(http.StatusOK))
 	}, SpecTimeout(time.Minute))
 })
 
@@ -155,38 +154,37 @@ var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U
 })
 
 var _ = Describe("An upstream behind a balancer with cookies", Label("gateway", "U12"), func() {
-	It("gets the cookies of each session back, and clients never get them",
-		func(ctx SpecContext) {
-			upstream := NewUpstream(apiKey)
-			sessionsSeen := 0
-			balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, err := r.Cookie("lb")
-				if r.Header.Get("X-Request-Id") != "" && r.Header.Get("Mcp-Session-Id") != "" {
-					if err != nil {
-						http.Error(w, "another server", http.StatusNotFound)
-						return
-					}
-					sessionsSeen++
+	It("gets the cookies of each session back, and clients never get them", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		sessionsSeen := 0
+		balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := r.Cookie("lb")
+			if r.Header.Get("X-Request-Id") != "" && r.Header.Get("Mcp-Session-Id") != "" {
+				if err != nil {
+					http.Error(w, "another server", http.StatusNotFound)
+					return
 				}
-				http.SetCookie(w, &http.Cookie{
-					Name:     "lb",
-					Value:    "one",
-					Path:     "/",
-					HttpOnly: true,
-					Secure:   true,
-				})
-				upstream.Config.Handler.ServeHTTP(w, r)
-			}))
-			DeferCleanup(balancer.Close)
-			DeferCleanup(balancer.CloseClientConnections)
-			world := NewGateway(balancer.URL + "/mcp")
-			world.Token = apiKey
-			tape := NewTape()
-			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
-			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
-			Expect(sessionsSeen).To(BeNumerically(">=", 2))
-			Expect(tape.String()).NotTo(ContainSubstring("lb=one"))
-		})
+				sessionsSeen++
+			}
+			http.SetCookie(w, &http.Cookie{
+				Name:     "lb",
+				Value:    "one",
+				Path:     "/",
+				HttpOnly: true,
+				Secure:   true,
+			})
+			upstream.Config.Handler.ServeHTTP(w, r)
+		}))
+		DeferCleanup(balancer.Close)
+		DeferCleanup(balancer.CloseClientConnections)
+		world := NewGateway(balancer.URL + "/mcp")
+		world.Token = apiKey
+		tape := NewTape()
+		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
+		Expect(sessionsSeen).To(BeNumerically(">=", 2))
+		Expect(tape.String()).NotTo(ContainSubstring("lb=one"))
+	})
 })
 
 var _ = Describe("A gateway to a server that expects keys elsewhere", Label("gateway", "B8", "U18"), func() {

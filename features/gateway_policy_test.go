@@ -29,7 +29,6 @@ func (l *restrictedLibrary) open(ctx context.Context, path string, adjust ...fun
 	l.world = NewGateway(l.upstream.URL+path, append([]func(*service.Config){restricting()}, adjust...)...)
 }
 
-// as connects the person with the token.
 func (l *restrictedLibrary) as(ctx context.Context, token, revision string) *Conversation {
 	GinkgoHelper()
 	l.world.Token = token
@@ -170,20 +169,19 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			Expect(l.upstream.Asked()).To(HaveLen(before + 2))
 		})
 
-		It("refuses a batch",
-			func(ctx SpecContext) {
-				l.open(ctx, "/mcp")
-				bob := l.as(ctx, "token-of-bob", batching)
-				before := len(l.upstream.Asked())
-				r := bob.message(ctx, "tools/call", params{})
-				batch := `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/call",` +
-					`"params":{"name":"delete_all"}},{"jsonrpc":"2.0","method":"notifications/initialized"}]`
-				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
-				refused := Send(r)
-				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-				Expect(refused.Text).To(ContainSubstring("send no batch"))
-				Expect(l.upstream.Asked()).To(HaveLen(before))
-			})
+		It("refuses a batch", func(ctx SpecContext) {
+			l.open(ctx, "/mcp")
+			bob := l.as(ctx, "token-of-bob", batching)
+			before := len(l.upstream.Asked())
+			r := bob.message(ctx, "tools/call", params{})
+			batch := `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/call",` +
+				`"params":{"name":"delete_all"}},{"jsonrpc":"2.0","method":"notifications/initialized"}]`
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
+			refused := Send(r)
+			Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+			Expect(refused.Text).To(ContainSubstring("send no batch"))
+			Expect(l.upstream.Asked()).To(HaveLen(before))
+		})
 
 		It("refuses a body in which parsers could find different names", func(ctx SpecContext) {
 			l.open(ctx, "/mcp")

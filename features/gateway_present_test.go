@@ -12,12 +12,10 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// presenting sets the entries of present.
 func presenting(entries ...string) func(*service.Config) {
 	return func(c *service.Config) { c.Gateway.Present = entries }
 }
 
-// headerAfter returns a reader of the key in a header after a prefix.
 func headerAfter(name, prefix string) func(*http.Request) string {
 	return func(r *http.Request) string {
 		key, _ := strings.CutPrefix(r.Header.Get(name), prefix)
@@ -25,7 +23,6 @@ func headerAfter(name, prefix string) func(*http.Request) string {
 	}
 }
 
-// basicPassword returns the password of HTTP Basic authentication for the user.
 func basicPassword(user string) func(*http.Request) string {
 	return func(r *http.Request) string {
 		if name, password, ok := r.BasicAuth(); ok && name == user {
@@ -141,26 +138,23 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 			To(Equal(url.Values{"page": {apiKey}}), "the upstream's own parameter of that name is replaced")
 	})
 
-	It("keeps a query parameter out of the log and of errors",
-		Label("U9", "N13"), func(ctx SpecContext) {
-			tape := NewTape()
-			upstream := NewUpstreamReading(func(r *http.Request) string { return r.URL.Query().Get("key") }, apiKey)
-			world := NewGateway(upstream.URL+"/mcp", presenting("?key={token}"))
-			access := world.NewClient().Connect(ctx).Access
-			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Location", r.URL.String()+"/")
-				w.WriteHeader(http.StatusTemporaryRedirect)
-			})
-			Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
-			upstream.Close()
-			Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
-			Expect(world.NewClient().Consent(ctx).Approve(ctx, apiKey).StatusCode).
-				To(Equal(http.StatusServiceUnavailable))
-			Expect(world.Log.String()).
-				To(And(ContainSubstring("it redirects"), ContainSubstring("cannot verify tokens"),
-					Not(ContainSubstring(apiKey))))
-			Expect(tape.String()).NotTo(ContainSubstring(apiKey))
+	It("keeps a query parameter out of the log and of errors", Label("U9", "N13"), func(ctx SpecContext) {
+		tape := NewTape()
+		upstream := NewUpstreamReading(func(r *http.Request) string { return r.URL.Query().Get("key") }, apiKey)
+		world := NewGateway(upstream.URL+"/mcp", presenting("?key={token}"))
+		access := world.NewClient().Connect(ctx).Access
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", r.URL.String()+"/")
+			w.WriteHeader(http.StatusTemporaryRedirect)
 		})
+		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
+		upstream.Close()
+		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
+		Expect(world.NewClient().Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(world.Log.String()).To(And(ContainSubstring("it redirects"), ContainSubstring("cannot verify tokens"),
+			Not(ContainSubstring(apiKey))))
+		Expect(tape.String()).NotTo(ContainSubstring(apiKey))
+	})
 })
 
 var _ = Describe("A mistake in present", Label("gateway", "configuration", "U19"), func() {

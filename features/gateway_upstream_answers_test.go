@@ -254,9 +254,8 @@ var _ = Describe("Distinguishing a 401 for an invalid key from other 401s",
 				if method == http.MethodPost {
 					r = talk.message(ctx, "tools/list", params{})
 				}
-				Expect(Send(r)).
-					To(And(HaveField("StatusCode", http.StatusNotFound),
-						HaveField("Header", Not(HaveKey("Www-Authenticate")))))
+				Expect(Send(r)).To(And(HaveField("StatusCode", http.StatusNotFound),
+					HaveField("Header", Not(HaveKey("Www-Authenticate")))))
 				expectAlive(ctx, world, access)
 				Expect(world.Converse(ctx, sessions, access).Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
 			},

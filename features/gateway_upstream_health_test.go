@@ -49,7 +49,6 @@ func upstreamAnswering(answer http.HandlerFunc) func() string {
 	}
 }
 
-// upstreamAt starts an upstream server whose only key is apiKey at an address.
 func upstreamAt(address string) *UpstreamServer {
 	GinkgoHelper()
 	return startUpstream(bearerOf, []string{apiKey}, func(s *httptest.Server) {
@@ -76,9 +75,8 @@ var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"),
 
 			ready := service.AskAdmin(ctx, "/readyz")
 			Expect(ready.StatusCode).To(Equal(http.StatusOK))
-			Expect(ready.Text).
-				To(And(ContainSubstring(`"status":"degraded"`), MatchRegexp(`"problem":"`+cause),
-					ContainSubstring(`"state":"`+state), MatchRegexp(`"remedy":"`+remedy)))
+			Expect(ready.Text).To(And(ContainSubstring(`"status":"degraded"`), MatchRegexp(`"problem":"`+cause),
+				ContainSubstring(`"state":"`+state), MatchRegexp(`"remedy":"`+remedy)))
 			Expect(service.AskAdmin(ctx, "/").Text).To(And(MatchRegexp(cause), MatchRegexp("Remedy: "+remedy)))
 			Expect(service.AskAdmin(ctx, "/metrics").Text).To(And(
 				ContainSubstring(fmt.Sprintf("pasteport_upstream_up{resource=%q} 0\n", service.MCP())),
@@ -116,8 +114,7 @@ var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"),
 		Entry("redirects", upstreamAnswering(redirected), "misconfigured",
 			"it redirects to the same address with a slash at the end of its path, which is not followed",
 			"set upstream to the address of the MCP server itself", pageOfMistake),
-		Entry("is slow", upstreamAnswering(hanging), "down",
-			"it did not answer in time", "read its log", pageOfOutage),
+		Entry("is slow", upstreamAnswering(hanging), "down", "it did not answer in time", "read its log", pageOfOutage),
 	)
 })
 
@@ -186,8 +183,7 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 				credential(bootstrap.CredentialStatic)(ctx, c)
 			})
 			Expect(string(report.State.State)).To(Equal("misconfigured"))
-			Expect(report.State.String()).
-				To(Equal("it speaks HTTP+SSE of 2024-11-05: run it with Streamable HTTP"))
+			Expect(report.State.String()).To(Equal("it speaks HTTP+SSE of 2024-11-05: run it with Streamable HTTP"))
 		})
 
 	DescribeTable("names a problem of TLS other than the authority:",
@@ -216,11 +212,10 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 			})
 			Expect(report.State.IsProblem()).To(BeFalse())
 			Expect(report.Name).To(Equal(upstream.URL))
-			Expect(upstream.Wire()).
-				To(And(MatchRegexp(
-					`(?s)^POST /mcp\?team=s3cret HTTP/1.1\r\nHost: localhost:9000\r\n.*X-Api-Key: `+
-						`pasteport-probe-[^\n]+.*"method":"initialize"`),
-					ContainSubstring("DELETE /mcp?team=s3cret HTTP/1.1"), Not(ContainSubstring("Authorization"))))
+			Expect(upstream.Wire()).To(And(MatchRegexp(
+				`(?s)^POST /mcp\?team=s3cret HTTP/1.1\r\nHost: localhost:9000\r\n.*X-Api-Key: `+
+					`pasteport-probe-[^\n]+.*"method":"initialize"`),
+				ContainSubstring("DELETE /mcp?team=s3cret HTTP/1.1"), Not(ContainSubstring("Authorization"))))
 		})
 
 	It("sends no more keys while the server refuses requests without one, so that it is not locked out",

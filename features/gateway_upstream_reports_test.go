@@ -78,10 +78,9 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 			http.Redirect(w, r, r.URL.Path+"/", http.StatusTemporaryRedirect)
 		})
 		world.Call(ctx, world.NewClient().Connect(ctx).Access)
-		Expect(world.Log.String()).
-			To(ContainSubstring(
-				"it redirects to the same address with a slash at the end of its path: set upstream to the " +
-					"address of the MCP server"))
+		Expect(world.Log.String()).To(ContainSubstring(
+			"it redirects to the same address with a slash at the end of its path: set upstream to the " +
+				"address of the MCP server"))
 		upstream.Answer(failing(http.StatusInternalServerError, "text/plain", "no"))
 		Expect(world.NewClient().Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Expect(world.Log.String()).

@@ -83,7 +83,6 @@ func (p WebPage) letIn(answer Response) bool {
 	return len(allowed) == 1 && (allowed[0] == "*" || allowed[0] == p.Origin)
 }
 
-// listed returns the names in a header in lower case.
 func listed(answer Response, header string) (names []string) {
 	for name := range strings.SplitSeq(strings.Join(answer.Header.Values(header), ","), ",") {
 		names = append(names, strings.ToLower(strings.TrimSpace(name)))
@@ -91,7 +90,6 @@ func listed(answer Response, header string) (names []string) {
 	return names
 }
 
-// issuerIn returns the issuer that a run has printed.
 func issuerIn(run *gexec.Session) string {
 	GinkgoHelper()
 	said := regexp.MustCompile(`serving (\S+) on `).FindSubmatch(run.Out.Contents())

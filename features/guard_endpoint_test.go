@@ -66,16 +66,14 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 
 	DescribeTable("responds in the same way to a token",
 		Label("G7", "G12", "G17"), func(ctx SpecContext, method, token string) {
-			answer := send(ctx, method, "/mcp",
-				http.Header{"Authorization": {"Bearer " + inPlaceOf.Replace(token)}})
+			answer := send(ctx, method, "/mcp", http.Header{"Authorization": {"Bearer " + inPlaceOf.Replace(token)}})
 			Expect(answer).To(BeChallenged(world, "invalid_token"))
 			Expect(slices.Collect(maps.Keys(answer.Header))).
 				To(ConsistOf("Cache-Control", "Content-Length", "Content-Type", "Date", "Vary",
 					"Www-Authenticate", "X-Request-Id"), "nothing that tells one reason from another")
 			if method != http.MethodHead {
-				Expect(decode(answer)).
-					To(Equal(params{"error": "invalid_token",
-						"error_description": "The access token is invalid or has expired"}))
+				Expect(decode(answer)).To(Equal(params{"error": "invalid_token",
+					"error_description": "The access token is invalid or has expired"}))
 			}
 		},
 		Entry("that was not issued", "POST", unknown),

@@ -56,7 +56,6 @@ func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// TokenRequests returns the recorded requests.
 func (w *Wire) TokenRequests() []TokenRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +78,6 @@ func (w *World) NewSDKClient() *SDKClient {
 	return w.sdkClientOf(w.NewClient())
 }
 
-// sdkClientOf returns a client with a published document.
 func (w *World) sdkClientOf(published *Client) *SDKClient {
 	GinkgoHelper()
 	return w.newSDKClient(published.ID, &auth.AuthorizationCodeHandlerConfig{
@@ -88,7 +86,6 @@ func (w *World) sdkClientOf(published *Client) *SDKClient {
 	})
 }
 
-// NewRegisteringSDKClient returns a client that registers itself.
 func (w *World) NewRegisteringSDKClient() *SDKClient {
 	GinkgoHelper()
 	const redirect = "http://127.0.0.1:4321/callback"
@@ -142,7 +139,6 @@ func ConnectSDK(ctx context.Context, revision string, transport mcp.Transport) *
 	return session
 }
 
-// Access returns the client's current access token.
 func (c *SDKClient) Access(ctx context.Context) string {
 	GinkgoHelper()
 	return must(must(c.TokenSource(ctx)).Token()).AccessToken
@@ -221,9 +217,8 @@ var _ = Describe("Connecting the Go SDK's own client", Label("N9"), func() {
 				Expect(client.Wire.TokenRequests()).To(HaveLen(2))
 				sent := client.Wire.TokenRequests()[1]
 				Expect(sent.Status).To(Equal(http.StatusOK))
-				Expect(sent.Form).
-					To(And(HaveLen(2), HaveKeyWithValue("grant_type", []string{"refresh_token"}),
-						HaveKey("refresh_token")))
+				Expect(sent.Form).To(And(HaveLen(2), HaveKeyWithValue("grant_type", []string{"refresh_token"}),
+					HaveKey("refresh_token")))
 			})
 
 		It("shows the consent page again when the server rejects its token", Label("G7"), func(ctx SpecContext) {

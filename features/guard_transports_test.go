@@ -28,7 +28,6 @@ func BeChallenged(world *World, code string) types.GomegaMatcher {
 	)
 }
 
-// with sets a request header.
 func with(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
@@ -201,7 +200,6 @@ var (
 	editorTools = append([]string{"delete_article"}, authorTools...)
 )
 
-// TokenFor issues a token of the site for a person.
 func (w *World) TokenFor(_ context.Context, owner string, role demosite.Role) string {
 	GinkgoHelper()
 	return must(w.Site().IssueToken(owner, role))

@@ -22,8 +22,7 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 	var world *World
 	var client *Client
 	BeforeEach(func(ctx SpecContext) {
-		people := NewTokenFile(ctx, []string{editorToken, "--subject=ada", "--role=editor",
-			"--scope=notes:write"})
+		people := NewTokenFile(ctx, []string{editorToken, "--subject=ada", "--role=editor", "--scope=notes:write"})
 		world = NewWorld(people.verify, behind("127.0.0.1/32"), func(c *service.Config) {
 			c.EditorToken = ""
 			c.ResourceServers = []service.ResourceServer{

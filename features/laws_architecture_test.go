@@ -151,21 +151,9 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 			"adapters/cimd", "bootstrap"),
 		Entry("an adapter below a folder, of another adapter", "adapters/mcp/gateway/upstream/upstream.go",
 			"adapters/http", "adapters/cimd"),
-		Entry("a verifier, of the gateway", "adapters/verification/remote/endpoint.go", "adapters/mcp/gateway/check"),
 		Entry("an adapter, of one whose name begins alike", "adapters/http/routes.go", "adapters/httpx"),
-		Entry("the program, of more than the commands", "bootstrap/cmd/pasteport/main.go", "bootstrap/service"),
-		Entry("the demo site, of Pasteport", "bootstrap/demosite/site.go", "adapters/persistence", "bootstrap",
-			"application"),
 		Entry("the product, of its own specs", "bootstrap/app.go", "features/storespec", "bench/load"),
 		Entry("the product, of the test kit", "bootstrap/service/service.go", "bootstrap/pasteporttest"),
-		Entry("the store contract, of the product", "features/storespec/storespec.go", "adapters/persistence",
-			"bootstrap", "application"),
-		Entry("the tools of the specs, of the product", "features/attacks/person.go", "bootstrap", "domain/oauth",
-			"adapters/limits"),
-		Entry("the interop site, of more than bootstrap", "features/interop/fixtures/main.go", "application",
-			"adapters/http", "adapters/cimd"),
-		Entry("a benchmarked site, of more than bootstrap", "bench/server/guarded/guarded.go", "application",
-			"bootstrap/pasteporttest"),
 		Entry("a feature spec, of internals", "features/token_refresh_test.go", "application",
 			"adapters/persistence/sqlite", "domain/access"),
 	)
@@ -177,14 +165,8 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 			source{file: "domain/oauth/grant.go", imports: []string{"time"}, uses: []string{"time.Now"}},
 			"domain/oauth/grant.go uses time.Now"),
 		Entry("a second program", source{file: "bootstrap/tool.go", clause: "main"}, "bootstrap/tool.go is a program"),
-		Entry("a folder outside the laws", source{file: "util/strings.go"},
-			"util/strings.go has no law"),
+		Entry("a folder outside the laws", source{file: "util/strings.go"}, "util/strings.go has no law"),
 	)
-
-	It("accepts a test that uses the contract", func() {
-		Expect(source{file: "adapters/persistence/store_test.go",
-			imports: []string{"features/storespec", "encoding/json"}}.breaches()).To(BeEmpty())
-	})
 
 	It("resolves renamed imports", func() {
 		root := GinkgoT().TempDir()
@@ -202,7 +184,6 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 // clocks are the functions that the domain must not call, because it takes the time as an argument.
 var clocks = []string{"time.Now", "time.Since", "time.Until", "time.After", "time.Tick"}
 
-// breaches returns the violations of a file.
 func (s source) breaches() (found []string) {
 	folder := path.Dir(s.file)
 	applied := laws

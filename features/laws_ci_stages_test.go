@@ -15,7 +15,6 @@ import (
 	"github.com/pasteport/pasteport/features/matrix"
 )
 
-// ciStages returns the stages in a list of .ci/run.
 func ciStages(script, name string) []string {
 	GinkgoHelper()
 	list := regexp.MustCompile(`(?m)^readonly ` + name + `=\((.*)\)$`).FindStringSubmatch(script)
@@ -57,7 +56,6 @@ func foldersOfCode() []string {
 	return slices.Sorted(maps.Keys(folders))
 }
 
-// ignoredFolders returns the folders in the root that git ignores.
 func ignoredFolders() (names []string) {
 	GinkgoHelper()
 	text := must(os.ReadFile("../.gitignore"))

@@ -34,7 +34,6 @@ func (p Page) guess(ctx context.Context, change ...func(*http.Request)) Response
 	return p.Approve(ctx, "demo_wrong"+rand.Text(), change...)
 }
 
-// guesses returns requests with new wrong tokens from an address.
 func (p Page) guesses(address string) func(context.Context) *http.Request {
 	return func(ctx context.Context) *http.Request {
 		GinkgoHelper()
@@ -145,8 +144,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5", "stores"), fun
 		for range freeGuesses {
 			Expect(Send(guess(ctx)).StatusCode).To(Equal(http.StatusOK))
 		}
-		Expect(fillTurns(ctx, client.Consent(ctx).guesses(office)).StatusCode).
-			To(Equal(http.StatusTooManyRequests))
+		Expect(fillTurns(ctx, client.Consent(ctx).guesses(office)).StatusCode).To(Equal(http.StatusTooManyRequests))
 	}, NodeTimeout(2*time.Minute))
 
 	It("ignores an X-Forwarded-For that no trusted proxy sends", func(ctx SpecContext) {

@@ -176,7 +176,6 @@ var _ = Describe("Refreshing while the host of the client's keys is down", Label
 	})
 })
 
-// handle answers a request in this process.
 func (w *World) handle(method, target, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, bytes.NewBufferString(body))
 	r.Header.Set("Content-Type", "application/json")

@@ -40,7 +40,6 @@ func sendBody(ctx context.Context, target, access string, length int64, body io.
 	return http.DefaultClient.Do(r)
 }
 
-// told returns the error text of a response.
 func told(answer *http.Response, err error) (status int, text string) {
 	GinkgoHelper()
 	Expect(err).NotTo(HaveOccurred())
@@ -50,7 +49,6 @@ func told(answer *http.Response, err error) (status int, text string) {
 	return answer.StatusCode, string(body)
 }
 
-// newGateway starts a gateway and its MCP server.
 func newGateway(adjust ...func(*service.Config)) *World {
 	return NewGateway(NewUpstream(apiKey).URL+"/mcp", adjust...)
 }

@@ -86,7 +86,6 @@ func (s *scanner) renew(ctx context.Context) {
 	s.revocable, s.refreshable, s.access = s.client.Connect(ctx), s.client.Connect(ctx), s.client.Connect(ctx).Access
 }
 
-// send writes the raw request and reads the response.
 func (s *scanner) send(a attempt) (Response, error) {
 	wire, err := net.Dial("tcp", strings.TrimPrefix(s.Issuer, "http://"))
 	if err != nil {
@@ -157,7 +156,8 @@ func (s *scanner) complaint(a attempt, answer Response) string {
 		return "no JSON"
 	case media == "text/html" && !strings.Contains(answer.Header.Get("Content-Security-Policy"), "default-src 'none'"):
 		return "a page that may do anything"
-	case echoes(answer, media):
+	case strings.Contains(answer.Text, "zqx9") && // strings of JSON-RPC may repeat input
+		!(media == "application/json" && strings.Contains(answer.Text, `"jsonrpc"`)):
 		return "an echo in the body"
 	}
 	for name, values := range answer.Header {
@@ -166,12 +166,6 @@ func (s *scanner) complaint(a attempt, answer Response) string {
 		}
 	}
 	return ""
-}
-
-// echoes allows input only in JSON-RPC strings.
-func echoes(answer Response, media string) bool {
-	rpc := media == "application/json" && strings.Contains(answer.Text, `"jsonrpc"`)
-	return !rpc && strings.Contains(answer.Text, "zqx9")
 }
 
 // verified reports whether the client has published the target of a redirect.

@@ -47,7 +47,6 @@ type Site struct {
 	*gexec.Session
 }
 
-// Admin returns the address of the admin listener.
 func (s *Site) Admin() string {
 	GinkgoHelper()
 	Eventually(s.Out.Contents).WithTimeout(patience).
@@ -100,7 +99,6 @@ func shown(run *gexec.Session) string {
 	return token
 }
 
-// filesIn returns the names of the files in a folder.
 func filesIn(dir string) (names []string) {
 	GinkgoHelper()
 	for _, entry := range must(os.ReadDir(dir)) {
@@ -221,9 +219,8 @@ var _ = Describe("Running the binary", func() {
 			DeferCleanup(other.Close)
 			run := binary.Run(nil, "serve", "--dev", "--addr", other.Addr().String(), "--data", dir)
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
-			Expect(string(run.Err.Contents())).
-				To(And(ContainSubstring("listening on "+other.Addr().String()),
-					ContainSubstring("choose another with --addr")))
+			Expect(string(run.Err.Contents())).To(And(ContainSubstring("listening on "+other.Addr().String()),
+				ContainSubstring("choose another with --addr")))
 			Expect(dir).NotTo(BeADirectory())
 		})
 

@@ -38,7 +38,6 @@ func auditing(change ...func(*service.AuditConfig)) (path string, adjust func(*s
 	}
 }
 
-// auditLines returns the calls in a file.
 func auditLines(path string) (lines []AuditLine) {
 	GinkgoHelper()
 	text := must(os.ReadFile(path))
@@ -93,18 +92,15 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 			Expect(lines).To(HaveEach(And(HaveField("Resource", world.MCP()), HaveField("Request", Not(BeEmpty())))))
 			Expect(lines[:2]).To(HaveEach(HaveField("Client", client.ID)))
 			Expect(lines[2:]).To(HaveEach(HaveField("Client", other.ID)))
-			Expect(lines[0]).
-				To(And(HaveField("Name", "list_articles"), HaveField("Outcome", "ok"),
-					HaveField("Digest", digestOf("{}"))))
-			Expect(lines[1]).
-				To(And(HaveField("Name", "get_article"), HaveField("Outcome", "tool_error"),
-					HaveField("Digest", digestOf(`{"slug":"there-is-none"}`))))
+			Expect(lines[0]).To(And(HaveField("Name", "list_articles"), HaveField("Outcome", "ok"),
+				HaveField("Digest", digestOf("{}"))))
+			Expect(lines[1]).To(And(HaveField("Name", "get_article"), HaveField("Outcome", "tool_error"),
+				HaveField("Digest", digestOf(`{"slug":"there-is-none"}`))))
 			Expect(lines[2]).
 				To(And(HaveField("Name", "delete_article"), HaveField("Outcome", "refused"), HaveField("Rule", "U26"),
 					HaveField("Code", -32602)))
-			Expect(lines[3]).
-				To(And(HaveField("Name", "there_is_no_such_tool"), HaveField("Outcome", "refused"),
-					HaveField("Code", -32602)), "the policy knows no such tool")
+			Expect(lines[3]).To(And(HaveField("Name", "there_is_no_such_tool"), HaveField("Outcome", "refused"),
+				HaveField("Code", -32602)), "the policy knows no such tool")
 			Expect(lines[0].Subject).To(And(Not(BeEmpty()), Equal(lines[1].Subject), Not(Equal(lines[2].Subject))))
 			Expect(lines[2].Subject).To(Equal("ada"))
 			Expect(lines).To(HaveEach(HaveField("App", "Spec Client")))
@@ -169,12 +165,10 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 				To(Equal(http.StatusNotFound))
 			Eventually(auditLines).WithArguments(path).WithTimeout(patience).Should(HaveLen(3))
 			lines := auditLines(path)
-			Expect(lines[1]).
-				To(And(HaveField("Method", "no/such/method"), HaveField("Outcome", "refused"),
-					HaveField("Status", 400)))
-			Expect(lines[2]).
-				To(And(HaveField("Method", "tools/call"), HaveField("Name", "list_articles"),
-					HaveField("Outcome", "refused"), HaveField("Status", 404)))
+			Expect(lines[1]).To(And(HaveField("Method", "no/such/method"), HaveField("Outcome", "refused"),
+				HaveField("Status", 400)))
+			Expect(lines[2]).To(And(HaveField("Method", "tools/call"), HaveField("Name", "list_articles"),
+				HaveField("Outcome", "refused"), HaveField("Status", 404)))
 		})
 
 	It("names prompts, but no URI of a resource, which may be secret", Label("V2"), func(ctx SpecContext) {
@@ -187,9 +181,8 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		lines := auditLines(path)
 		Expect(lines[1]).
 			To(And(HaveField("Name", ""), HaveField("Digest", digestOf(`{"uri":"article://with-a-secret"}`))))
-		Expect(lines[2]).
-			To(And(HaveField("Method", "prompts/get"), HaveField("Outcome", "error"),
-				HaveField("Code", BeNumerically("<", 0)), HaveField("Digest", digestOf(`{"a":"2","z":"1"}`))))
+		Expect(lines[2]).To(And(HaveField("Method", "prompts/get"), HaveField("Outcome", "error"),
+			HaveField("Code", BeNumerically("<", 0)), HaveField("Digest", digestOf(`{"a":"2","z":"1"}`))))
 		Expect(string(must(os.ReadFile(path)))).NotTo(ContainSubstring("with-a-secret"))
 	})
 
@@ -214,31 +207,28 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 					"an unknown argument")
 			Expect(string(lines[0].Arguments)).To(Equal(`{"a":1,"text":"hello"}`))
 			Expect(lines[0].Digest).To(Equal(digestOf(`{"a":1,"text":"hello"}`)))
-			Expect(lines[1]).
-				To(And(HaveField("Outcome", "ok"), HaveField("Grant", Not(BeEmpty())),
-					HaveField("Request", Not(BeEmpty()))))
+			Expect(lines[1]).To(And(HaveField("Outcome", "ok"), HaveField("Grant", Not(BeEmpty())),
+				HaveField("Request", Not(BeEmpty()))))
 			Expect(lines[2]).To(And(HaveField("Outcome", "error"), HaveField("Code", -32602)))
-			Expect(lines[3]).
-				To(And(HaveField("Method", ""), HaveField("Outcome", "refused"), HaveField("Rule", "U11"),
-					HaveField("Status", 400)))
+			Expect(lines[3]).To(And(HaveField("Method", ""), HaveField("Outcome", "refused"), HaveField("Rule", "U11"),
+				HaveField("Status", 400)))
 			Expect(Run(ctx, "audit", "verify", path).Code).To(Equal(0))
 		}, revisions(batching, headers, sessions, stateless))
 
-	It("of a gateway records a failure of the upstream",
-		Label("V1"), func(ctx SpecContext) {
-			path, adjust := auditing()
-			upstream := NewUpstream(apiKey)
-			world := NewGateway(upstream.URL+"/mcp", adjust)
-			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
-			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
-			upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(http.StatusInternalServerError)
-			})
-			talk.Post(ctx, "tools/call", params{"name": "shout"})
-			lines := toolCalls(path, 2)
-			Expect(lines[0]).To(And(HaveField("Outcome", "ok"), HaveField("Status", 200)))
-			Expect(lines[1]).To(And(HaveField("Outcome", "error"), HaveField("Status", BeNumerically(">=", 500))))
+	It("of a gateway records a failure of the upstream", Label("V1"), func(ctx SpecContext) {
+		path, adjust := auditing()
+		upstream := NewUpstream(apiKey)
+		world := NewGateway(upstream.URL+"/mcp", adjust)
+		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
 		})
+		talk.Post(ctx, "tools/call", params{"name": "shout"})
+		lines := toolCalls(path, 2)
+		Expect(lines[0]).To(And(HaveField("Outcome", "ok"), HaveField("Status", 200)))
+		Expect(lines[1]).To(And(HaveField("Outcome", "error"), HaveField("Status", BeNumerically(">=", 500))))
+	})
 
 	It("is in the log with audit-log, with the request id of the response", Label("V1"), func(ctx SpecContext) {
 		world := NewWorld(func(config *service.Config) { config.Audit.Log = true })

@@ -31,9 +31,8 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 	It("lists all or only unfinished connections", func(ctx SpecContext) {
 		all := run(ctx, "connections")
 		Expect(all.Code).To(Equal(0))
-		Expect(all.Out).
-			To(And(ContainSubstring("connected"), ContainSubstring("stopped"),
-				ContainSubstring("next: pasteport trace ID --data "+operated.Dir)))
+		Expect(all.Out).To(And(ContainSubstring("connected"), ContainSubstring("stopped"),
+			ContainSubstring("next: pasteport trace ID --data "+operated.Dir)))
 		var listed []Traced
 		Expect(json.Unmarshal([]byte(run(ctx, "connections", "--unfinished", "--json").Out), &listed)).To(Succeed())
 		Expect(listed).To(ConsistOf(HaveField("State", "stopped"), HaveField("State", "under way")))
@@ -43,9 +42,8 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 		func(ctx SpecContext) {
 			newest := run(ctx, "trace")
 			Expect(newest.Code).To(Equal(0))
-			Expect(newest.Out).
-				To(And(ContainSubstring("  2  "), ContainSubstring("refused [C42]"),
-					ContainSubstring("The attempt stopped at the step"), Not(ContainSubstring("\x1b"))))
+			Expect(newest.Out).To(And(ContainSubstring("  2  "), ContainSubstring("refused [C42]"),
+				ContainSubstring("The attempt stopped at the step"), Not(ContainSubstring("\x1b"))))
 			Expect(run(ctx, "trace", operated.Traces(ctx)[1].ID[12:20]).Out).
 				To(And(ContainSubstring("  7  "), ContainSubstring("The client is connected")))
 			var shown Traced
@@ -176,9 +174,8 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 		Post(ctx, operated.MCP(), nil, with("User-Agent", strings.Repeat("x", 250)))
 		operated.Newest(ctx, "challenge")
 		Expect(run(ctx, "grants", "end", "--all", "--yes").Code).To(Equal(0))
-		Expect(run(ctx, "connections").Out).
-			To(And(ContainSubstring("operator ended it"), ContainSubstring("xxx…"),
-				Not(ContainSubstring(strings.Repeat("x", 41)))))
+		Expect(run(ctx, "connections").Out).To(And(ContainSubstring("operator ended it"), ContainSubstring("xxx…"),
+			Not(ContainSubstring(strings.Repeat("x", 41)))))
 		Expect(run(ctx, "connections", "--unfinished").Out).NotTo(ContainSubstring("operator ended it"))
 	})
 

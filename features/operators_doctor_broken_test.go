@@ -103,18 +103,15 @@ var _ = Describe("Checking a broken deployment", Label("doctor"), func() {
 		}), "resource", "/mcp/", "trailing slash"),
 		Entry("when the metadata is behind a redirect", status("GET", resourcePath, 308, "Location", resourcePath+"/"),
 			"resource", "308", "exempt /.well-known/*"),
-		Entry("when the metadata is missing", status("GET", resourcePath, 404), "resource",
-			"404", "proxy"),
+		Entry("when the metadata is missing", status("GET", resourcePath, 404), "resource", "404", "proxy"),
 		Entry("when the response is a page instead of the document", rewriting(resourcePath, func(string) string {
 			return "<html>"
 		}), "resource", "not a JSON object", "own pages"),
 		Entry("when the content type of the resource metadata is wrong",
 			header(resourcePath, "Content-Type", "text/plain"), "resource", "text/plain",
 			"Content-Type: application/json"),
-		Entry("when the clock is five minutes ahead", dated(5*time.Minute), "connect", "differ by ",
-			"time service"),
-		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), "token", "404",
-			"proxy"),
+		Entry("when the clock is five minutes ahead", dated(5*time.Minute), "connect", "differ by ", "time service"),
+		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), "token", "404", "proxy"),
 		Entry("when token responses are cacheable", header("/oauth/token", "Cache-Control", "public, max-age=60"),
 			"token", "public", "no-store"),
 		Entry("when the certificate has expired", expired, "connect", "expired", "Renew"),
@@ -122,8 +119,7 @@ var _ = Describe("Checking a broken deployment", Label("doctor"), func() {
 			overTLS(f)
 			f.server.TLS = certified("192.0.2.1", time.Now().Add(time.Hour*24*90))
 		}, "connect", "192.0.2.1", "name in the URL"),
-		Entry("when the CA is unknown", both(overTLS, asking("--no-ca")), "connect",
-			"unknown authority", "--ca"),
+		Entry("when the CA is unknown", both(overTLS, asking("--no-ca")), "connect", "unknown authority", "--ca"),
 		Entry("when WWW-Authenticate comes twice", changing("/mcp", func(r *http.Response) {
 			r.Header.Add("WWW-Authenticate", r.Header.Get("WWW-Authenticate"))
 		}), "challenge", "2 WWW-Authenticate headers", "Send the header once"),
@@ -169,8 +165,7 @@ var _ = Describe("Checking a broken deployment", Label("doctor"), func() {
 		func(ctx SpecContext, spoil func(*Front), name, seen, fix string) {
 			named(examine(ctx, NewFront(spoil), true), name, seen, fix)
 		},
-		Entry("when events are buffered", Label("long"), buffered, "stream", "no event arrives",
-			"proxy_buffering off"),
+		Entry("when events are buffered", Label("long"), buffered, "stream", "no event arrives", "proxy_buffering off"),
 		Entry("when the authorization endpoint is not found", status("GET", "/oauth/authorize", 404), "login", "404",
 			"authorization endpoint"),
 		Entry("when the server publishes no document for doctor", func(f *Front) {
@@ -180,8 +175,7 @@ var _ = Describe("Checking a broken deployment", Label("doctor"), func() {
 			r.StatusCode = http.StatusBadRequest
 		}), "login", "400", "log of the authorization server"),
 		Entry("when the proxy removes the token", withoutToken, "login", "Unauthorized", "Authorization"),
-		Entry("when the refresh fails", refusedRefresh, "refresh", "invalid_grant",
-			"log of the authorization server"),
+		Entry("when the refresh fails", refusedRefresh, "refresh", "invalid_grant", "log of the authorization server"),
 		Entry("when the state is missing", back(func(query url.Values) {
 			query.Del("state")
 		}), "login", "another state", "unchanged"),
@@ -190,7 +184,6 @@ var _ = Describe("Checking a broken deployment", Label("doctor"), func() {
 		}), "login", "https://other.example", "unchanged"),
 		Entry("when the revocation endpoint is missing", status("POST", "/oauth/revoke", 404), "revoke", "404",
 			"revocation endpoint"),
-		Entry("when revoked tokens still work", status("POST", "/oauth/revoke", 200), "revoke", "200",
-			"each token"),
+		Entry("when revoked tokens still work", status("POST", "/oauth/revoke", 200), "revoke", "200", "each token"),
 	)
 })

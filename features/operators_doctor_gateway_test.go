@@ -37,19 +37,17 @@ func forgetful(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.Stat
 var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 	examine := func(ctx context.Context, world *World, more ...string) Diagnosis {
 		GinkgoHelper()
-		return Diagnose(ctx,
-			append(more, world.MCP(), "--token", apiKey, "--origin", world.Issuer)...)
+		return Diagnose(ctx, append(more, world.MCP(), "--token", apiKey, "--origin", world.Issuer)...)
 	}
 
-	DescribeTable("passes every check, including a whole login, when the upstream",
-		func(ctx SpecContext, path string) {
-			service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+path)
-			d := examine(ctx, service.World, "--admin-addr",
-				service.Admin[len("http://"):])
-			Expect(d.With("ok")).To(HaveLen(11), d.Out)
-			Expect(d.Of("login").Seen).To(ContainSubstring("tools (delete_all, "), "what the rules for tools leave")
-			Expect(d.Code).To(BeZero())
-		},
+	DescribeTable("passes every check, including a whole login, when the upstream", func(ctx SpecContext, path string) {
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+path)
+		d := examine(ctx, service.World, "--admin-addr",
+			service.Admin[len("http://"):])
+		Expect(d.With("ok")).To(HaveLen(11), d.Out)
+		Expect(d.Of("login").Seen).To(ContainSubstring("tools (delete_all, "), "what the rules for tools leave")
+		Expect(d.Code).To(BeZero())
+	},
 		Entry("has sessions", "/mcp"),
 		Entry("has no sessions and no stream", "/stateless"),
 	)
@@ -118,9 +116,8 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 			d := examine(ctx, NewGateway(upstream().URL+"/mcp"))
 			Expect(d.With("failed")).To(Equal([]string{"login"}), d.Out)
 			Expect(d.Of("login").Seen).To(HavePrefix("the page shows 503"))
-			Expect(d.Of("login").Fix).
-				To(And(ContainSubstring("the MCP server behind it"),
-					ContainSubstring("refuse tokens that it does not know")))
+			Expect(d.Of("login").Fix).To(And(ContainSubstring("the MCP server behind it"),
+				ContainSubstring("refuse tokens that it does not know")))
 		},
 		Entry("it accepts any token", func() *UpstreamServer { return NewUpstream() }),
 		Entry("it is down", func() *UpstreamServer {
@@ -179,9 +176,8 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		upstream.Answer(forgetful)
 		talk.Post(ctx, "tools/list", params{})
 		tells(ctx, world, connects+"call call:refused", "connected", "connected")
-		Expect(world.service.Authz.Trace(ctx)).
-			To(ConsistOf(HaveField("Steps",
-				ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
+		Expect(world.service.Authz.Trace(ctx)).To(ConsistOf(HaveField("Steps",
+			ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
 	})
 
 	It("shows that a working connection fails, that the upstream is paused, and that it works again",

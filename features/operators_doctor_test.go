@@ -39,7 +39,6 @@ func Diagnose(ctx context.Context, args ...string) Diagnosis {
 	return d
 }
 
-// With returns the names of the checks with this result.
 func (d Diagnosis) With(status string) (names []string) {
 	for _, f := range d.Checks {
 		if f.Status == status {
@@ -49,7 +48,6 @@ func (d Diagnosis) With(status string) (names []string) {
 	return names
 }
 
-// Of returns the finding of one check.
 func (d Diagnosis) Of(name string) Finding {
 	GinkgoHelper()
 	for _, f := range d.Checks {
@@ -61,7 +59,6 @@ func (d Diagnosis) Of(name string) Finding {
 	return Finding{}
 }
 
-// Trust returns a file with the certificate of a server for --ca.
 func Trust(server *httptest.Server) string {
 	GinkgoHelper()
 	file := filepath.Join(GinkgoT().TempDir(), "ca.pem")

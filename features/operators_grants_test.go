@@ -33,7 +33,6 @@ type operatorsGrant struct {
 	EndsBy                           time.Time  `json:"ends_by"`
 }
 
-// Grants runs "pasteport grants list".
 func (w *World) Grants(ctx context.Context, flags ...string) (grants []operatorsGrant) {
 	GinkgoHelper()
 	listed := Run(ctx, slices.Concat([]string{"grants", "list", "--json"}, w.Kept(), flags)...)
@@ -42,7 +41,6 @@ func (w *World) Grants(ctx context.Context, flags ...string) (grants []operators
 	return grants
 }
 
-// hostOf returns the host of a URL.
 func hostOf(address string) string {
 	GinkgoHelper()
 	return must(url.Parse(address)).Host
@@ -69,11 +67,10 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 			Should(ContainElement(HaveField("LastUsedAt", Not(BeNil()))))
 		grants := world.Grants(ctx)
 		Expect(grants).To(HaveLen(2))
-		Expect(grants[0]).
-			To(And(HaveField("Client", hostOf(client.ID)), HaveField("Name", "Spec Client"),
-				HaveField("Subject", "editor"),
-				HaveField("Scopes", ConsistOf("mcp", "offline_access")), HaveField("Waiting", false),
-				HaveField("LastUsedAt", Not(BeNil()))))
+		Expect(grants[0]).To(And(HaveField("Client", hostOf(client.ID)), HaveField("Name", "Spec Client"),
+			HaveField("Subject", "editor"),
+			HaveField("Scopes", ConsistOf("mcp", "offline_access")), HaveField("Waiting", false),
+			HaveField("LastUsedAt", Not(BeNil()))))
 		Expect(grants[0].EndsBy).To(BeTemporally(">", grants[0].CreatedAt.Add(24*time.Hour)))
 		Expect(grants[1]).
 			To(And(HaveField("Subject", "ada"), HaveField("Waiting", true), HaveField("LastUsedAt", BeNil())))

@@ -47,7 +47,6 @@ func asInThePod() {
 		write("pasteport.yaml", strings.ReplaceAll(settings, "/etc/pasteport/", mounted+"/")))
 }
 
-// portOf returns the port of an address or a URL.
 func portOf(address any) string {
 	GinkgoHelper()
 	if named, err := url.Parse(fmt.Sprint(address)); err == nil && named.Host != "" {
@@ -209,9 +208,8 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 			HaveKeyWithValue("seccompProfile", HaveKeyWithValue("type", "RuntimeDefault"))))
 		Expect(deployed("Dockerfile")).To(ContainSubstring(
 			fmt.Sprintf("USER %v:%v\n", at(security, "runAsUser"), at(security, "fsGroup"))))
-		Expect(at(run, "securityContext")).
-			To(And(HaveKeyWithValue("readOnlyRootFilesystem", true),
-				HaveKeyWithValue("allowPrivilegeEscalation", false),
-				HaveKeyWithValue("capabilities", HaveKeyWithValue("drop", ConsistOf("ALL")))))
+		Expect(at(run, "securityContext")).To(And(HaveKeyWithValue("readOnlyRootFilesystem", true),
+			HaveKeyWithValue("allowPrivilegeEscalation", false),
+			HaveKeyWithValue("capabilities", HaveKeyWithValue("drop", ConsistOf("ALL")))))
 	})
 })

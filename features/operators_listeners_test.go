@@ -36,7 +36,6 @@ func NewCertificateFiles(serial int64, life time.Duration) CertificateFiles {
 	return files
 }
 
-// Issue replaces the certificate and key in the files.
 func (f CertificateFiles) Issue(serial int64, life time.Duration) {
 	GinkgoHelper()
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -189,7 +188,6 @@ func behind(networks ...string) func(*service.Config) {
 	}
 }
 
-// forwarded sets one X-Forwarded-For header per value.
 func forwarded(values ...string) func(*http.Request) {
 	return func(r *http.Request) { r.Header["X-Forwarded-For"] = values }
 }
@@ -291,9 +289,8 @@ var _ = Describe("Listening on localhost in development", Label("configuration",
 		run := BuildBinary().Run([]string{"SSL_CERT_FILE=" + clients.Certificate()},
 			"serve", "--demo-token", editorToken, "--dev", "--addr", "localhost:0", "--admin-addr", "off",
 			"--data", dir)
-		Eventually(run.Out).WithTimeout(patience).
-			Should(gbytes.Say(
-				`serving http://localhost:\d+ on .*\nnext: connect an MCP client to http://localhost:\d+/mcp\n`))
+		Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(
+			`serving http://localhost:\d+ on .*\nnext: connect an MCP client to http://localhost:\d+/mcp\n`))
 		world := &World{
 			Issuer:  issuerIn(run),
 			Dir:     dir,

@@ -265,8 +265,7 @@ var _ = Describe("The operator's overview", Label("operations", "O4"), func() {
 	It("plots each server of a gateway", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		operated := Operate(gatewayTo(upstream.URL+"/mcp"), func(config *service.Config) {
-			config.Gateway.Upstreams = append(config.Gateway.Upstreams,
-				serverAt("/files", upstream.URL+"/mcp"))
+			config.Gateway.Upstreams = append(config.Gateway.Upstreams, serverAt("/files", upstream.URL+"/mcp"))
 		})
 		operated.Token = apiKey
 		operated.Call(ctx, operated.NewClient().Connect(ctx).Access)

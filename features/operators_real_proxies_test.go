@@ -46,7 +46,6 @@ func next(lines <-chan string, begins string, within time.Duration) (line string
 	return line[len(begins):]
 }
 
-// openStreams checks the metric for open streams.
 func (d *Deployed) openStreams(ctx context.Context, n string) {
 	GinkgoHelper()
 	Eventually(func() string { return d.AskAdmin(ctx, "/metrics").Text }).WithContext(ctx).WithTimeout(patience).
@@ -101,7 +100,11 @@ var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Labe
 			upstream := NewUpstream(apiKey)
 			d := DeployGateway(binary, upstream, proxy)
 			talk := d.Converse(ctx, sessions, d.NewClient().Connect(ctx).Access)
-			upstream.Answer(sendOnlyHeader)
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) { // as servers do that are not the Go SDK
+				w.Header().Set("Content-Type", "text/event-stream")
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			})
 			answer := must(http.DefaultTransport.RoundTrip(talk.Request(ctx, http.MethodGet)))
 			Expect(answer.Proto).To(Equal("HTTP/2.0"))
 			Expect(answer.Body.Close()).To(Succeed())
@@ -191,13 +194,6 @@ var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Labe
 		Entry("to nginx", SpecTimeout(time.Minute), Proxy(nginxProxy)),
 	)
 })
-
-// sendOnlyHeader opens a stream without an event, as servers do that are not the Go SDK.
-func sendOnlyHeader(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	_ = http.NewResponseController(w).Flush()
-	<-r.Context().Done()
-}
 
 // saysAddress matches the log line of a request to the token endpoint from this address.
 func saysAddress(address string) types.GomegaMatcher {

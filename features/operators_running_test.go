@@ -89,7 +89,6 @@ func (o *Operated) Spoil(ctx context.Context, table string) {
 	Expect(file.Close()).To(Succeed())
 }
 
-// linesWith returns the lines of a log that contain a text.
 func linesWith(log, text string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, text) {
@@ -116,8 +115,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		service.LoseSite()
 		ready := service.AskAdmin(ctx, "/readyz")
 		Expect(ready.StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Expect(ready.Text).
-			To(MatchRegexp(`"proxies"},{"name":"demo site","problem":"reading the site: .*no such file`))
+		Expect(ready.Text).To(MatchRegexp(`"proxies"},{"name":"demo site","problem":"reading the site: .*no such file`))
 		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
 	})
 

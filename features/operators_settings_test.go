@@ -277,9 +277,8 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 
 	It("does not print an address that is chosen at the start", func(ctx SpecContext) {
 		ran := Run(ctx, "config", "--dev", "--addr=localhost:0")
-		Expect(ran.Settings()).
-			To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""),
-				HaveKeyWithValue("site-name", "Demo site")))
+		Expect(ran.Settings()).To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""),
+			HaveKeyWithValue("site-name", "Demo site")))
 		Expect(ran.comment("issuer")).To(Equal("default: http:// followed by addr if dev is set"))
 		write("again.yaml", ran.Out)
 		Expect(Run(ctx, "config", "--config=again.yaml").Settings()).To(Equal(ran.Settings()))

@@ -24,7 +24,6 @@ type Collector struct {
 	names []string // service names
 }
 
-// NewCollector starts a collector that ends with the spec.
 func NewCollector() *Collector {
 	c := &Collector{}
 	c.Server = httptest.NewServer(c)
@@ -77,9 +76,8 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		service.Call(ctx, service.NewClient().Connect(ctx).Access)
 		Get(ctx, service.Issuer+"/hostile-path?hostile=query")
 		service.Shutdown()
-		Expect(into.Names()).
-			To(Equal([]string{"GET /oauth/authorize", "POST /oauth/authorize", "POST /oauth/token",
-				"POST /mcp", "GET"}))
+		Expect(into.Names()).To(Equal([]string{"GET /oauth/authorize", "POST /oauth/authorize", "POST /oauth/token",
+			"POST /mcp", "GET"}))
 		Expect(into.names).To(HaveEach("pasteport"))
 		for _, span := range into.spans {
 			Expect(span.Kind).To(Equal(otlp.Span_SPAN_KIND_SERVER))

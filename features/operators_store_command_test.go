@@ -28,7 +28,6 @@ func (b Binary) Do(environment []string, args ...string) Ran {
 // storeCheck is a line of "pasteport store check --json".
 type storeCheck struct{ Check, Found, Problem string }
 
-// CheckStore runs the check of a world's store.
 func (w *World) CheckStore(ctx context.Context) (checks []storeCheck, ran Ran) {
 	GinkgoHelper()
 	ran = Run(ctx, append([]string{"store", "check", "--json"}, w.Kept()...)...)

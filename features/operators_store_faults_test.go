@@ -42,7 +42,6 @@ func (w *World) Rows(ctx context.Context) map[string][]string {
 	return rows
 }
 
-// texts returns the rows of a query for one column.
 func texts(ctx context.Context, db *sql.DB, question string) (answers []string) {
 	GinkgoHelper()
 	rows := must(db.QueryContext(ctx, question))

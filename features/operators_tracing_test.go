@@ -236,7 +236,6 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 	})
 })
 
-// incidentOn returns the incident id on a page.
 func incidentOn(page Response) string {
 	GinkgoHelper()
 	found := regexp.MustCompile(`\b[A-Z2-7]{12}\b`).FindString(page.Text)

@@ -130,6 +130,13 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		}
 	}
 
+	inEachLanguage := func(page string, in func(string) func(context.Context) Response) (entries []TableEntry) {
+		for _, language := range languages {
+			entries = append(entries, Entry(nil, SpecTimeout(browserTime), page+"-"+language, 200, in(language)))
+		}
+		return entries
+	}
+
 	DescribeTable("renders a page that works with a phone, a keyboard and a screen reader:",
 		func(ctx SpecContext, name string, status int, state func(context.Context) Response) {
 			answer := state(ctx)
@@ -170,7 +177,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			})
 			return visit(ctx, world.Issuer+"/", "en")
 		}),
-		Entry(nil, SpecTimeout(browserTime), "consent", 200, consent),
+		inEachLanguage("consent", in),
 		Entry(nil, SpecTimeout(browserTime), "consent-warnings", 200, func(ctx context.Context) Response {
 			client.Redirect = "https://client.example/callback"
 			return consent(ctx)
@@ -181,25 +188,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-unchecked", 200, uncheckedPage),
 		Entry(nil, SpecTimeout(browserTime), "consent-registered", 200, registeredPage),
-		Entry(nil, SpecTimeout(browserTime), "consent-german", 200, in("de")),
-		Entry(nil, SpecTimeout(browserTime), "consent-french", 200, in("fr")),
-		Entry(nil, SpecTimeout(browserTime), "consent-spanish", 200, in("es")),
-		Entry(nil, SpecTimeout(browserTime), "consent-japanese", 200, in("ja")),
-		Entry(nil, SpecTimeout(browserTime), "consent-choices", 200, choices("en")),
-		Entry(nil, SpecTimeout(browserTime), "consent-choices-german", 200, choices("de")),
-		Entry(nil, SpecTimeout(browserTime), "consent-choices-french", 200, choices("fr")),
-		Entry(nil, SpecTimeout(browserTime), "consent-choices-spanish", 200, choices("es")),
-		Entry(nil, SpecTimeout(browserTime), "consent-choices-japanese", 200, choices("ja")),
-		Entry(nil, SpecTimeout(browserTime), "connections-actions", 200, actions("en")),
-		Entry(nil, SpecTimeout(browserTime), "connections-actions-german", 200, actions("de")),
-		Entry(nil, SpecTimeout(browserTime), "connections-actions-french", 200, actions("fr")),
-		Entry(nil, SpecTimeout(browserTime), "connections-actions-spanish", 200, actions("es")),
-		Entry(nil, SpecTimeout(browserTime), "connections-actions-japanese", 200, actions("ja")),
-		Entry(nil, SpecTimeout(browserTime), "tools-changed", 200, review("en")),
-		Entry(nil, SpecTimeout(browserTime), "tools-changed-german", 200, review("de")),
-		Entry(nil, SpecTimeout(browserTime), "tools-changed-french", 200, review("fr")),
-		Entry(nil, SpecTimeout(browserTime), "tools-changed-spanish", 200, review("es")),
-		Entry(nil, SpecTimeout(browserTime), "tools-changed-japanese", 200, review("ja")),
+		inEachLanguage("consent-choices", choices),
+		inEachLanguage("connections-actions", actions),
+		inEachLanguage("tools-changed", review),
 		Entry(nil, SpecTimeout(browserTime), "consent-wrong-token", 403, func(ctx context.Context) Response {
 			return client.Consent(ctx).Approve(ctx, "demo_wrong")
 		}),
@@ -216,11 +207,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			})
 			return client.Consent(ctx).Approve(ctx, world.Token)
 		}),
-		Entry(nil, SpecTimeout(browserTime), callbackPage, 200, copied("en", "s+t/a=")),
-		Entry(nil, SpecTimeout(browserTime), "callback-german", 200, copied("de", "s+t/a=")),
-		Entry(nil, SpecTimeout(browserTime), "callback-french", 200, copied("fr", "s+t/a=")),
-		Entry(nil, SpecTimeout(browserTime), "callback-spanish", 200, copied("es", "s+t/a=")),
-		Entry(nil, SpecTimeout(browserTime), "callback-japanese", 200, copied("ja", "s+t/a=")),
+		inEachLanguage(callbackPage, func(language string) func(context.Context) Response {
+			return copied(language, "s+t/a=")
+		}),
 		Entry(nil, SpecTimeout(browserTime), "callback-longest", 200, copied("en", strings.Repeat("&", 4096))),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-not-allowed", 403, func(ctx context.Context) Response {
 			over(func(config *service.Config) { config.AllowClients = []string{"claude.ai"} })
@@ -295,9 +284,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-japanese", 200, func(ctx context.Context) Response {
 			client.Connect(ctx)
-			return world.Connections(ctx, world.Token, func(r *http.Request) {
-				r.Header.Set("Accept-Language", "ja")
-			}).Response
+			return world.Connections(ctx, world.Token, with("Accept-Language", "ja")).Response
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-upstream-down", 200, func(ctx context.Context) Response {
 			over(gatewayTo("http://127.0.0.1:1/mcp"))

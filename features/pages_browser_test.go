@@ -136,17 +136,15 @@ var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 		Expect(refused).To(ConsistOf(consent))
 	}, SpecTimeout(browserTime))
 
-	DescribeTable("refuses the form of", Label("B3"),
-		func(ctx SpecContext, name string) {
-			consent := client.Consent(ctx)
-			forged := struct{ Action, Ticket, Token string }{consent.Action, consent.Hidden.Get("ticket"), world.Token}
-			browser.Do(ctx, chromedp.Navigate(anotherSite(name, forgedForm, forged)),
-				chromedp.Click(chromedp.CSS("button")))
-			Expect(browser.Text(ctx, "main")).To(ContainSubstring("sent from another site"))
-			Expect(world.Log.String()).NotTo(ContainSubstring("grant_created"))
-			Expect(consent.Approve(ctx, world.Token).StatusCode).
-				To(Equal(http.StatusSeeOther), "the form is still valid")
-		},
+	DescribeTable("refuses the form of", Label("B3"), func(ctx SpecContext, name string) {
+		consent := client.Consent(ctx)
+		forged := struct{ Action, Ticket, Token string }{consent.Action, consent.Hidden.Get("ticket"), world.Token}
+		browser.Do(ctx, chromedp.Navigate(anotherSite(name, forgedForm, forged)),
+			chromedp.Click(chromedp.CSS("button")))
+		Expect(browser.Text(ctx, "main")).To(ContainSubstring("sent from another site"))
+		Expect(world.Log.String()).NotTo(ContainSubstring("grant_created"))
+		Expect(consent.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "the form is still valid")
+	},
 		Entry("another site", SpecTimeout(browserTime), "localhost"),
 		Entry("another origin of the same site", SpecTimeout(browserTime), "127.0.0.1"),
 	)

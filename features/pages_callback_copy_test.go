@@ -25,7 +25,6 @@ func (p Page) ApproveElsewhere(ctx context.Context, token string, change ...func
 	return p.Submit(ctx, url.Values{"decision": {"approve_elsewhere"}, "bearer_token": {token}}, change...)
 }
 
-// Callback returns the URL in the field of the page.
 func (r Response) Callback() *url.URL {
 	GinkgoHelper()
 	Expect(r.StatusCode).To(Equal(http.StatusOK), r.Text)
@@ -48,7 +47,6 @@ func attributes(node *html.Node) map[string]string {
 	return all
 }
 
-// beACallbackPage matches the page with the callback URL and its headers.
 func beACallbackPage() types.GomegaMatcher {
 	return And(BeAPage(http.StatusOK, "One step left"),
 		HaveField("Header", And(
@@ -91,10 +89,9 @@ var _ = Describe("Approving an app on another computer", Label("B21"), func() {
 			page := client.Consent(ctx)
 			before := world.Clock.Now()
 			answer := page.ApproveElsewhere(ctx, world.Token)
-			Expect(answer.Text).
-				To(And(ContainSubstring("Paste it into the app that waits for it"),
-					ContainSubstring("Never give this address to another person."),
-					ContainSubstring("for 4 minutes from now, until <time")))
+			Expect(answer.Text).To(And(ContainSubstring("Paste it into the app that waits for it"),
+				ContainSubstring("Never give this address to another person."),
+				ContainSubstring("for 4 minutes from now, until <time")))
 
 			world.Clock.Advance(90 * time.Second)
 			again := page.ApproveElsewhere(ctx, world.Token)
@@ -148,9 +145,8 @@ var _ = Describe("Approving an app on another computer", Label("B21"), func() {
 		Expect(page.ApproveElsewhere(ctx, world.Token, with("Sec-Fetch-Site", "cross-site"))).
 			To(BeASafePage(http.StatusForbidden, "invalid_request"))
 		client.Token(ctx, client.Exchange(page.ApproveElsewhere(ctx, world.Token).Callback().Query().Get("code")))
-		Expect(page.ApproveElsewhere(ctx, world.Token)).
-			To(And(BeASafePage(http.StatusBadRequest, "invalid_request"),
-				BeAPage(http.StatusBadRequest, "used already")))
+		Expect(page.ApproveElsewhere(ctx, world.Token)).To(And(BeASafePage(http.StatusBadRequest, "invalid_request"),
+			BeAPage(http.StatusBadRequest, "used already")))
 		page = client.Consent(ctx)
 		world.Clock.Advance(10 * time.Minute)
 		Expect(page.ApproveElsewhere(ctx, world.Token)).

@@ -22,7 +22,6 @@ import (
 // grantField is the hidden field behind the button that ends one connection.
 var grantField = regexp.MustCompile(`name="grant" value="([^"]+)"`)
 
-// Connections pastes a token into the connections page.
 func (w *World) Connections(ctx context.Context, token string, change ...func(*http.Request)) Page {
 	GinkgoHelper()
 	form := url.Values{"decision": {"show"}, "bearer_token": {token}}
@@ -170,9 +169,8 @@ var _ = Describe("Seeing and ending one's connections", Label("stores"), func() 
 	It("ends all connections", func(ctx SpecContext) {
 		tokens, code := client.Connect(ctx), client.Authorize(ctx)
 		left := world.Connections(ctx, world.Token).End(ctx, "")
-		Expect(left.Text).
-			To(And(ContainSubstring("2 connections have ended."),
-				ContainSubstring("No app is connected with this token now.")))
+		Expect(left.Text).To(And(ContainSubstring("2 connections have ended."),
+			ContainSubstring("No app is connected with this token now.")))
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 		Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
 	})
@@ -261,10 +259,9 @@ var _ = Describe("Seeing and ending one's connections", Label("stores"), func() 
 			Post(ctx, page.Action, url.Values{"decision": {"show"}, "bearer_token": {world.Token}}, crossSite),
 			Post(ctx, page.Action, url.Values{}),
 		} {
-			Expect(refused.Text).
-				To(And(ContainSubstring("Open the page of your connections on this site again"),
-					ContainSubstring("Nothing has ended."),
-					Not(MatchRegexp(`in (your|the) app|app’s`))))
+			Expect(refused.Text).To(And(ContainSubstring("Open the page of your connections on this site again"),
+				ContainSubstring("Nothing has ended."),
+				Not(MatchRegexp(`in (your|the) app|app’s`))))
 		}
 	})
 
@@ -276,9 +273,8 @@ var _ = Describe("Seeing and ending one's connections", Label("stores"), func() 
 			later := client.Connect(ctx)
 			stale := page.End(ctx, "")
 			Expect(stale.StatusCode).To(Equal(http.StatusBadRequest))
-			Expect(stale.Text).
-				To(And(ContainSubstring("This page is out of date."),
-					Not(ContainSubstring("have ended."))))
+			Expect(stale.Text).To(And(ContainSubstring("This page is out of date."),
+				Not(ContainSubstring("have ended."))))
 			world.Connections(ctx, world.Token).End(ctx, "")
 			Expect(world.Call(ctx, later.Access)).To(BeChallenged(world, "invalid_token"))
 		})

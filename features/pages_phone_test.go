@@ -16,6 +16,9 @@ import (
 // buttons of an ordinary page end, all in CSS pixels.
 const phoneWidth, phoneHeight, decided = 390, 844, 900
 
+// languages are those of the pages.
+var languages = []string{"en", "de", "fr", "es", "ja"}
+
 // placed is where an element of a page is, in CSS pixels from the page's top left corner.
 type placed struct {
 	Part              string
@@ -117,6 +120,13 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		}
 	}
 
+	inEachLanguage := func(page string, in func(string) func(context.Context) Response) (entries []TableEntry) {
+		for _, language := range languages {
+			entries = append(entries, Entry(page+" in "+language, SpecTimeout(browserTime), in(language)))
+		}
+		return entries
+	}
+
 	It("is rendered with the named fonts, whatever this computer has", func(ctx SpecContext) {
 		address, _ := replayed(in("en")(ctx))
 		for _, fonts := range chromium.Common {
@@ -135,17 +145,9 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 			})
 		},
 		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")),
-		Entry("of a program that registered itself", SpecTimeout(browserTime), registered("en")),
-		Entry("of a program that registered itself, in German", SpecTimeout(browserTime), registered("de")),
-		Entry("of a program that registered itself, in French", SpecTimeout(browserTime), registered("fr")),
-		Entry("of a program that registered itself, in Spanish", SpecTimeout(browserTime), registered("es")),
-		Entry("of a program that registered itself, in Japanese", SpecTimeout(browserTime), registered("ja")),
+		inEachLanguage("of a program that registered itself", registered),
+		inEachLanguage("with three scopes", threeScopes),
 		Entry("with a document that could not be checked", SpecTimeout(browserTime), uncheckedPage),
-		Entry("with three scopes", SpecTimeout(browserTime), threeScopes("en")),
-		Entry("with three scopes in German", SpecTimeout(browserTime), threeScopes("de")),
-		Entry("with three scopes in French", SpecTimeout(browserTime), threeScopes("fr")),
-		Entry("with three scopes in Spanish", SpecTimeout(browserTime), threeScopes("es")),
-		Entry("with three scopes in Japanese", SpecTimeout(browserTime), threeScopes("ja")),
 	)
 
 	DescribeTable("says beside the name of an app that it is unverified, on a phone and on a desktop:",
@@ -176,10 +178,7 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 				Expect(order).To(BeEmpty())
 			})
 		},
-		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")),
-		Entry("in German", SpecTimeout(browserTime), in("de")),
-		Entry("in French", SpecTimeout(browserTime), in("fr")), Entry("in Spanish", SpecTimeout(browserTime), in("es")),
-		Entry("in Japanese", SpecTimeout(browserTime), in("ja")),
+		inEachLanguage("of a program on this computer", in), inEachLanguage("with three fields", fields),
 		Entry("with a logo and help for the token", SpecTimeout(browserTime), func(ctx context.Context) Response {
 			over(func(config *service.Config) { config.Appearance = look })
 			return in("de")(ctx)
@@ -193,10 +192,5 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		Entry("after a wrong token", SpecTimeout(browserTime), func(ctx context.Context) Response {
 			return client.Consent(ctx).Approve(ctx, "demo_wrong")
 		}),
-		Entry("with three fields", SpecTimeout(browserTime), fields("en")),
-		Entry("with three fields in German", SpecTimeout(browserTime), fields("de")),
-		Entry("with three fields in French", SpecTimeout(browserTime), fields("fr")),
-		Entry("with three fields in Spanish", SpecTimeout(browserTime), fields("es")),
-		Entry("with three fields in Japanese", SpecTimeout(browserTime), fields("ja")),
 	)
 })

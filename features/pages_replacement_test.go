@@ -206,12 +206,10 @@ var _ = Describe("Paging through one's connections", Label("J15", "stores"), fun
 		listed := world.Grants(ctx)
 		Expect(first.grants()[0]).To(Equal(listed[0].ID), "it was used last")
 		Expect(first.grants()[1]).To(Equal(listed[connected-1].ID), "it was connected last")
-		Expect(first.Text).
-			To(And(ContainSubstring("Page 1 of 2"), ContainSubstring("Next page"),
-				Not(ContainSubstring("Previous page"))))
-		Expect(second.Text).
-			To(And(ContainSubstring("Page 2 of 2"), ContainSubstring("Previous page"),
-				Not(ContainSubstring("Next page"))))
+		Expect(first.Text).To(And(ContainSubstring("Page 1 of 2"), ContainSubstring("Next page"),
+			Not(ContainSubstring("Previous page"))))
+		Expect(second.Text).To(And(ContainSubstring("Page 2 of 2"), ContainSubstring("Previous page"),
+			Not(ContainSubstring("Next page"))))
 		Expect(second.GoTo(ctx, "1").grants()).To(Equal(first.grants()))
 	})
 
@@ -227,9 +225,8 @@ var _ = Describe("Paging through one's connections", Label("J15", "stores"), fun
 				}
 				return ReadPage(Post(ctx, page.Action, form))
 			}
-			Expect(page.Text).
-				To(MatchRegexp(`name="grant" value="` + regexp.QuoteMeta(page.grants()[0]) +
-					`"> ?<input type="hidden" name="page" value="2">`))
+			Expect(page.Text).To(MatchRegexp(`name="grant" value="` + regexp.QuoteMeta(page.grants()[0]) +
+				`"> ?<input type="hidden" name="page" value="2">`))
 			left := end(page)
 			Expect(left.grants()).To(Equal(page.grants()[1:]))
 			Expect(end(left).grants()).To(HaveLen(25))

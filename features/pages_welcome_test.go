@@ -46,10 +46,9 @@ var _ = Describe("Opening the address of an MCP server in a browser", Label("F20
 		Expect(plain.Text).To(BeEmpty())
 	})
 
-	DescribeTable("shows no page to a client",
-		func(ctx SpecContext, headers ...string) {
-			Expect(visit(ctx, world.MCP(), "en", headers...).Header.Get("Content-Type")).NotTo(HavePrefix("text/html"))
-		},
+	DescribeTable("shows no page to a client", func(ctx SpecContext, headers ...string) {
+		Expect(visit(ctx, world.MCP(), "en", headers...).Header.Get("Content-Type")).NotTo(HavePrefix("text/html"))
+	},
 		Entry("that asks for an event stream", "Accept", "text/event-stream"),
 		Entry("that asks for JSON", "Accept", "application/json, text/event-stream"),
 		Entry("with a token", "Authorization", "Bearer unknown"),
@@ -82,8 +81,7 @@ var _ = Describe("The name of an MCP server", Label("pages", "A35"), func() {
 			upstream := NewUpstream(apiKey)
 			world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 				c.ResourceName = "Tools"
-				c.Gateway.Upstreams = append(c.Gateway.Upstreams,
-					serverAt("/files", upstream.URL+"/mcp"))
+				c.Gateway.Upstreams = append(c.Gateway.Upstreams, serverAt("/files", upstream.URL+"/mcp"))
 			})
 			client := world.NewClient()
 			files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }

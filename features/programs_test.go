@@ -19,13 +19,11 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// pidOf returns the process of a conversation.
 func pidOf(ctx context.Context, talk *Conversation) int {
 	GinkgoHelper()
 	return must(strconv.Atoi(talk.Use(ctx, "pid", params{}).Text()))
 }
 
-// familyOf returns the process of a conversation and two that it starts.
 func familyOf(ctx context.Context, talk *Conversation) []int {
 	GinkgoHelper()
 	var children []int
@@ -41,14 +39,12 @@ func survivors(pids []int) func() []int {
 	}
 }
 
-// programLimits changes the limits of the processes.
 func programLimits(change func(*bootstrap.GatewayConfig)) func(*service.Config) {
 	return func(c *service.Config) { change(&c.Gateway.GatewayConfig) }
 }
 
 const adaKey, bobKey = "the-long-key-of-ada-93", "the-long-key-of-bob-17"
 
-// peopleOfPrograms returns the token file of Ada and Bob.
 func peopleOfPrograms(ctx context.Context) string {
 	GinkgoHelper()
 	return peopleFile(ctx, map[string]string{"ada": adaKey, "bob": bobKey})

@@ -76,14 +76,12 @@ func (r *Racer) answered(ctx context.Context, request func() Response) Response 
 	return Response{}
 }
 
-// at returns the client with requests to one replica.
 func (r *Racer) at(replica int) *Client {
 	client := *r.Client
 	client.World = r.fleet.At(replica)
 	return &client
 }
 
-// everywhere sends a request to each replica at once.
 func (r *Racer) everywhere(ctx context.Context, request func(*Client) Response) []Response {
 	GinkgoHelper()
 	var turn atomic.Int64

@@ -314,7 +314,6 @@ var _ = Describe("Using replicas of a gateway to a program", Label("replicas", "
 	}, NodeTimeout(10*time.Minute))
 })
 
-// parentOf returns the process that has started another.
 func parentOf(pid int) (parent int) {
 	GinkgoHelper()
 	stat := must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))

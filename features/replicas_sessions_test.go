@@ -134,7 +134,6 @@ func (o Overheard) Repeat(ctx context.Context, to *World, change ...func(*Overhe
 	return Send(r)
 }
 
-// At returns the same conversation with another replica.
 func (c *Conversation) At(replica *World) *Conversation {
 	moved := *c
 	moved.World, moved.target = replica, replica.Issuer+strings.TrimPrefix(c.target, c.World.Issuer)

@@ -19,7 +19,6 @@ type SecretClient struct {
 	Secret string
 }
 
-// RegisterSecretClient registers a client with a method that needs a secret.
 func (w *World) RegisterSecretClient(ctx context.Context, method string) *SecretClient {
 	GinkgoHelper()
 	client := &SecretClient{Client: w.NewClient()}
@@ -34,13 +33,11 @@ func (w *World) RegisterSecretClient(ctx context.Context, method string) *Secret
 	return client
 }
 
-// sending sends a secret in the form.
 func sending(form url.Values, secret string) url.Values {
 	form.Set("client_secret", secret)
 	return form
 }
 
-// Post sends the form with the right secret to the token endpoint.
 func (c *SecretClient) Post(ctx context.Context, form url.Values) Response {
 	GinkgoHelper()
 	return c.Token(ctx, sending(form, c.Secret))

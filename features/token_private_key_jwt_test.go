@@ -135,8 +135,7 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		func(ctx SpecContext, change func() spoil, said func() string) {
 			client := world.NewSigningClient("ES256")
 			Expect(exchange(ctx, client, change())).To(BeRefusedAs(401, "invalid_client"))
-			Expect(linesWith(world.Log.String(), "does not prove who it is")).
-				To(ConsistOf(ContainSubstring(said())))
+			Expect(linesWith(world.Log.String(), "does not prove who it is")).To(ConsistOf(ContainSubstring(said())))
 		},
 		Entry("of its audience", func() spoil { return claim("aud", []string{world.Issuer, "https://other.example"}) },
 			func() string { return `has aud \"https://other.example\", this server is` }),

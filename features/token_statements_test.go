@@ -34,7 +34,6 @@ type Recorder struct {
 	statements []string
 }
 
-// NewRecorder records what goes to a database.
 func NewRecorder(database string) *Recorder {
 	GinkgoHelper()
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
@@ -58,16 +57,14 @@ func NewRecorder(database string) *Recorder {
 				_ = client.Close()
 				continue
 			}
-			go relay(server, client)
+			go func() {
+				_, _ = io.Copy(client, server)
+				_ = errors.Join(client.Close(), server.Close())
+			}()
 			go r.record(client, server)
 		}
 	}()
 	return r
-}
-
-func relay(from, to net.Conn) {
-	_, _ = io.Copy(to, from)
-	_ = errors.Join(to.Close(), from.Close())
 }
 
 func (r *Recorder) record(client, server net.Conn) {
@@ -151,16 +148,10 @@ func (r *Recorder) Statements(act func()) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.statements), func(statement string) bool {
-		return delimitsTransaction(statement) ||
+		first, _, _ := strings.Cut(strings.ToLower(statement), " ")
+		return slices.Contains([]string{"begin", "start", "commit"}, first) || // also of batches of the trace
 			slices.ContainsFunc(paced, func(part string) bool { return strings.Contains(statement, part) })
 	})
-}
-
-// delimitsTransaction reports whether a statement only begins or ends a transaction. Batches of the
-// trace are transactions.
-func delimitsTransaction(statement string) bool {
-	first, _, _ := strings.Cut(strings.ToLower(statement), " ")
-	return first == "begin" || first == "start" || first == "commit"
 }
 
 // budget is the largest number of statements for each operation.

@@ -25,7 +25,6 @@ const (
 	tokenSize   = 60
 )
 
-// contentOf decodes a code or token.
 func contentOf(token string) []byte {
 	GinkgoHelper()
 	content := must(base64.RawURLEncoding.DecodeString(token[len(oauth.AccessTokenSecret):]))

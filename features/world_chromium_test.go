@@ -66,7 +66,6 @@ func ReaderBrowser(fonts chromium.Fonts) *Browser {
 	return running.reader
 }
 
-// NewBrowser opens a window that closes with the spec.
 func NewBrowser() *Browser {
 	GinkgoHelper()
 	window, closeWindow, err := chromium.Window(chromiumWith(chromium.DejaVu).context)
@@ -101,7 +100,6 @@ func (b *Browser) Text(ctx context.Context, element chromedp.CSS) (text string) 
 	return text
 }
 
-// fontsOf returns the names of the fonts that the browser renders the element with.
 func (b *Browser) fontsOf(ctx context.Context, element string) (names []string) {
 	GinkgoHelper()
 	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
@@ -150,7 +148,6 @@ func (b *Browser) Frames(ctx context.Context) (shown, refused []string) {
 	return shown, refused
 }
 
-// Ask runs one action and returns its result.
 func Ask[T any](ctx context.Context, b *Browser, action chromedp.Action[T]) (result T) {
 	GinkgoHelper()
 	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {

@@ -37,7 +37,6 @@ type Client struct {
 	State    string
 }
 
-// NewClient publishes a valid client document and returns the client.
 func (w *World) NewClient() *Client {
 	GinkgoHelper()
 	path := "/" + strings.ToLower(rand.Text()) + ".json"
@@ -66,7 +65,6 @@ func (w *World) EachClient() *Client {
 	return each
 }
 
-// Challenge returns the S256 challenge of the client's verifier.
 func (c *Client) Challenge() string {
 	sum := sha256.Sum256([]byte(c.Verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -136,12 +134,10 @@ func (c *Client) Exchange(code string) url.Values {
 	}
 }
 
-// Refresh returns the token request for a refresh.
 func (c *Client) Refresh(token string) url.Values {
 	return url.Values{"grant_type": {"refresh_token"}, "client_id": {c.ID}, "refresh_token": {token}}
 }
 
-// Token sends a form to the token endpoint.
 func (c *Client) Token(ctx context.Context, form url.Values, change ...func(*http.Request)) Response {
 	GinkgoHelper()
 	return Post(ctx, c.World.Issuer+"/oauth/token", form, change...)
@@ -207,7 +203,6 @@ type Page struct {
 	Title  string
 }
 
-// ReadPage parses the page's title and form.
 func ReadPage(answer Response) Page {
 	GinkgoHelper()
 	root := must(html.Parse(strings.NewReader(answer.Text)))
@@ -223,15 +218,12 @@ func ReadPage(answer Response) Page {
 			page.Hidden.Add(attribute(node, "name"), attribute(node, "value"))
 		case node.Data == "input" && attribute(node, "type") == "hidden":
 			page.Hidden.Set(attribute(node, "name"), attribute(node, "value"))
-		case node.Data == "input" && attribute(node, "type") == "checkbox" && isChecked(node):
+		case node.Data == "input" && attribute(node, "type") == "checkbox" &&
+			slices.ContainsFunc(node.Attr, func(a html.Attribute) bool { return a.Key == "checked" }):
 			page.Hidden.Add(attribute(node, "name"), attribute(node, "value"))
 		}
 	}
 	return page
-}
-
-func isChecked(node *html.Node) bool {
-	return slices.ContainsFunc(node.Attr, func(a html.Attribute) bool { return a.Key == "checked" })
 }
 
 func attribute(node *html.Node, name string) string {
@@ -315,7 +307,6 @@ func (s *ClientSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serve(w, r)
 }
 
-// Roots returns a pool with the site's certificate.
 func (s *ClientSite) Roots() *x509.CertPool {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.server.Certificate())
@@ -325,10 +316,8 @@ func (s *ClientSite) Roots() *x509.CertPool {
 // Fetches returns the number of requests so far.
 func (s *ClientSite) Fetches() int64 { return s.fetches.Load() }
 
-// URL returns the URL of path on the site.
 func (s *ClientSite) URL(path string) string { return s.server.URL + path }
 
-// Serve sets the handler of path.
 func (s *ClientSite) Serve(path string, serve http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -85,13 +85,11 @@ func (c *Conversation) Ask(ctx context.Context, method string, p params) Answer 
 	return c.read(c.Post(ctx, method, p))
 }
 
-// Use calls a tool.
 func (c *Conversation) Use(ctx context.Context, tool string, arguments params) Answer {
 	GinkgoHelper()
 	return c.Ask(ctx, "tools/call", params{"name": tool, "arguments": arguments})
 }
 
-// Read reads a resource.
 func (c *Conversation) Read(ctx context.Context, uri string) Answer {
 	GinkgoHelper()
 	return c.Ask(ctx, "resources/read", params{"uri": uri})
@@ -216,7 +214,6 @@ func (a Answer) Slug() string {
 	return article.Slug
 }
 
-// Tools returns the names of the listed tools.
 func (a Answer) Tools() (names []string) {
 	for _, tool := range a.Result.Tools {
 		names = append(names, tool.Name)

@@ -237,7 +237,6 @@ func at(part any, path string) any {
 	return part
 }
 
-// namedPort returns the number of a port of a container.
 func namedPort(container, name any) any {
 	for _, port := range at(container, "ports").([]any) {
 		if at(port, "name") == name {
@@ -247,7 +246,6 @@ func namedPort(container, name any) any {
 	return nil
 }
 
-// gatewayPod returns the pod template of the deployment and its only container.
 func gatewayPod() (template, container any) {
 	GinkgoHelper()
 	template = at(manifest("Deployment", "pasteport"), "spec.template")
@@ -255,7 +253,6 @@ func gatewayPod() (template, container any) {
 	return template, at(template, "spec.containers.0")
 }
 
-// imageVariables returns the environment variables that the image sets.
 func imageVariables() map[string]string {
 	GinkgoHelper()
 	line := regexp.MustCompile(`(?m)^ENV (.*)$`).FindStringSubmatch(deployed("Dockerfile"))

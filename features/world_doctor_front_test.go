@@ -153,7 +153,6 @@ func changing(path string, change func(*http.Response)) func(*Front) {
 	}
 }
 
-// header sets or removes a header in the responses of a path.
 func header(path, name string, values ...string) func(*Front) {
 	return changing(path, func(r *http.Response) {
 		r.Header.Del(name)
@@ -163,7 +162,6 @@ func header(path, name string, values ...string) func(*Front) {
 	})
 }
 
-// rewriting changes the bodies of the responses of a path.
 func rewriting(path string, rewrite func(string) string) func(*Front) {
 	return changing(path, func(r *http.Response) {
 		body, err := io.ReadAll(r.Body)
@@ -309,7 +307,6 @@ func withoutToken(f *Front) {
 	})
 }
 
-// refusedRefresh refuses every refresh.
 func refusedRefresh(f *Front) {
 	f.instead(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		if formOf(r).Get("grant_type") != "refresh_token" {
@@ -322,7 +319,6 @@ func refusedRefresh(f *Front) {
 	})
 }
 
-// rewritten replaces part of a header.
 func rewritten(path, name, old, replacement string) func(*Front) {
 	return changing(path, func(r *http.Response) {
 		r.Header.Set(name, strings.Replace(r.Header.Get(name), old, replacement, 1))

@@ -81,7 +81,6 @@ func newFleet(binary Binary, databases []string, command ...string) *Fleet {
 	return f
 }
 
-// Start runs the replica and returns when it serves.
 func (m *Member) Start() {
 	GinkgoHelper()
 	m.run = m.start()
@@ -94,7 +93,6 @@ func (m *Member) Kill() {
 	Eventually(m.run.Kill()).WithTimeout(patience).Should(gexec.Exit())
 }
 
-// At returns the world with requests to one replica.
 func (f *Fleet) At(replica int) *World {
 	one := *f.World
 	one.Issuer = f.Replicas[replica%len(f.Replicas)].Address
@@ -157,7 +155,6 @@ func roundRobin(address string, upstreams []string) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-// callAt calls one replica.
 func (f *Fleet) callAt(ctx context.Context, replica int, access string) Response {
 	GinkgoHelper()
 	return f.At(replica).Call(ctx, access)

@@ -206,13 +206,11 @@ func askPerson(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (str
 	return answer.Action, nil
 }
 
-// NewProgramGateway starts a gateway to the program for the people of the token file.
 func NewProgramGateway(to bootstrap.Upstream, tokenFile string, adjust ...func(*service.Config)) *World {
 	GinkgoHelper()
 	return NewGateway("", append([]func(*service.Config){toProgram(to, tokenFile)}, adjust...)...)
 }
 
-// toProgram configures a gateway to the program.
 func toProgram(to bootstrap.Upstream, tokenFile string) func(*service.Config) {
 	return func(c *service.Config) {
 		c.Gateway.Upstreams = []service.Upstream{{Upstream: to}}

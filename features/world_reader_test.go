@@ -299,7 +299,6 @@ func (r *Reader) pasteport(ctx context.Context, args []string) error {
 	return nil
 }
 
-// answer is what the reader types when a command asks.
 func (r *Reader) answer(command string) string {
 	if command == "grants" {
 		return "yes\n"

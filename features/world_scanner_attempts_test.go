@@ -46,7 +46,6 @@ func encoded(pairs []pair) string {
 	return strings.Join(parts, "&")
 }
 
-// pairsOf encodes valid values.
 func pairsOf(values url.Values) (pairs []pair) {
 	for _, part := range strings.Split(values.Encode(), "&") {
 		name, value, _ := strings.Cut(part, "=")

@@ -82,7 +82,6 @@ func (w *World) NewSigningClient(algorithm string, change ...func(document map[s
 	return c
 }
 
-// Publish replaces the client's document.
 func (c *SigningClient) Publish(change ...func(document map[string]any)) {
 	GinkgoHelper()
 	document := map[string]any{"client_id": c.ID, "client_name": "Signing Client",
@@ -96,7 +95,6 @@ func (c *SigningClient) Publish(change ...func(document map[string]any)) {
 // spoil changes the assertion before it is signed.
 type spoil func(header, claims map[string]any)
 
-// Assertion returns a new signed assertion.
 func (c *SigningClient) Assertion(change ...spoil) string {
 	GinkgoHelper()
 	header := map[string]any{"alg": c.Algorithm, "typ": "JWT", "kid": c.KeyID}
@@ -183,7 +181,6 @@ func publicBytes(key crypto.Signer) []byte {
 	return must(key.Public().(*ecdsa.PublicKey).Bytes())
 }
 
-// Sign adds an assertion to a form.
 func (c *SigningClient) Sign(form url.Values, change ...spoil) url.Values {
 	GinkgoHelper()
 	return withAssertion(form, c.Assertion(change...))
@@ -209,13 +206,11 @@ func (c *SigningClient) Rotate() {
 	c.Key, c.KeyID = newKey(c.Algorithm), c.KeyID+"'"
 }
 
-// Revocation sends a form to the revocation endpoint.
 func (c *SigningClient) Revocation(ctx context.Context, form url.Values) Response {
 	GinkgoHelper()
 	return Post(ctx, c.World.Issuer+"/oauth/revoke", form)
 }
 
-// statuses returns the sorted status codes.
 func statuses(answers []Response) (codes []int) {
 	for _, answer := range answers {
 		codes = append(codes, answer.StatusCode)
@@ -301,7 +296,6 @@ func (s *KeySite) wait(key string) {
 	}
 }
 
-// Verify makes the site the verifier of a service.
 func (s *KeySite) Verify(config *service.Config) {
 	config.Verification, config.RecheckEvery = overHTTP.configure(s.URL("/token")), time.Minute
 }

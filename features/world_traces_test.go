@@ -48,7 +48,6 @@ func (t Traced) Path() string {
 	return strings.Join(path, " ")
 }
 
-// Last returns the latest step.
 func (t Traced) Last() TracedStep { return t.Steps[len(t.Steps)-1] }
 
 // Traces returns every connection, newest first.

@@ -43,7 +43,6 @@ type UpstreamServer struct {
 
 const apiKey = "upstream-key-of-the-specs"
 
-// NewUpstream starts an upstream server that ends with the spec.
 func NewUpstream(keys ...string) *UpstreamServer { return NewUpstreamReading(bearerOf, keys...) }
 
 func bearerOf(r *http.Request) string {
@@ -60,7 +59,6 @@ func NewUpstreamOf(options *mcp.ServerOptions) *UpstreamServer {
 	return startUpstream(bearerOf, []string{apiKey}, (*httptest.Server).Start, options)
 }
 
-// NewUpstreamOverTLS starts an upstream server over TLS.
 func NewUpstreamOverTLS(config *tls.Config, keys ...string) *UpstreamServer {
 	return startUpstream(bearerOf, keys, func(s *httptest.Server) {
 		s.TLS = config
@@ -139,7 +137,6 @@ func (u *UpstreamServer) addTools(server *mcp.Server) {
 		})
 }
 
-// AddEcho adds a tool that returns the key of its request.
 func (u *UpstreamServer) AddEcho() {
 	mcp.AddTool(u.tools, &mcp.Tool{Name: "key"},
 		func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -147,7 +144,6 @@ func (u *UpstreamServer) AddEcho() {
 		})
 }
 
-// AddQuestion adds a tool that elicits a name from the person and returns it.
 func (u *UpstreamServer) AddQuestion() {
 	mcp.AddTool(u.tools, &mcp.Tool{Name: "ask"},
 		func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
@@ -166,7 +162,6 @@ func textual(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// note records a request and returns its handler.
 func (u *UpstreamServer) note(r *http.Request) http.HandlerFunc {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -187,7 +182,6 @@ func (u *UpstreamServer) Knows(key string) bool {
 	return u.keys == nil || slices.Contains(u.keys, key)
 }
 
-// Revoke revokes all keys.
 func (u *UpstreamServer) Revoke() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -222,7 +216,6 @@ func serverAt(path, url string) service.Upstream {
 	return service.Upstream{Path: path, Upstream: bootstrap.Upstream{URL: url}}
 }
 
-// gatewayTo configures a service as a gateway.
 func gatewayTo(upstream string) func(*service.Config) {
 	return func(config *service.Config) {
 		config.EditorToken = ""
@@ -281,7 +274,6 @@ func NewLibrary() *UpstreamServer {
 // hash is expensive on purpose.
 type people map[string]string
 
-// verify lets the site verify tokens over HTTP.
 func (p people) verify() service.Verification { return overHTTP.configure(NewKeySite(p).URL("/token")) }
 
 // ada lets the site verify one token, of a person whose name and roles are not ASCII.
@@ -309,7 +301,6 @@ func withDanger(c *service.Config) {
 	c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
 }
 
-// everyPage returns the names in all pages of a list.
 func everyPage(ctx context.Context, talk *Conversation, method, list, named string) (names []string) {
 	GinkgoHelper()
 	p := params{}
