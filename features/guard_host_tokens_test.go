@@ -69,6 +69,10 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 		Expect(site.Questions("2|key-of-bob")).To(Equal(2))
 	})
 
+	It("leaves tokens of Pasteport valid", Label("2026-07-28"), func(ctx SpecContext) {
+		Expect(call(ctx, world.NewClient().ConnectAs(ctx, "key-of-ada").Access)).To(Equal(http.StatusOK))
+	})
+
 	It("refuses a stranger's token like any invalid token, and asks the site about it once in a minute",
 		Label("G7"), func(ctx SpecContext) {
 			for range 5 {

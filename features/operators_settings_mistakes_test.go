@@ -80,6 +80,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			"lists self-registered, but self-registration is off"),
 		Entry("with an audit log whose lines the log leaves out", "audit-log: on\nlog-level: warn\n",
 			"log-level (from pasteport.yaml:2) is warn, but audit-log logs calls at level info"),
+		Entry("with a number for a duration", "access-token-ttl: 3600\n", `is "3600": write a duration such as 1h30m`),
 		Entry("with an unknown choice", "log-format: xml\n", `is "xml": write text or json`),
 		Entry("with a setting without a value", "accent: #0b5a4a\n",
 			"accent (from pasteport.yaml:1) has no value: write a colour such as '#0b5a4a', in quotes"),

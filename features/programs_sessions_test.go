@@ -180,6 +180,10 @@ var _ = Describe("A program in the settings", Label("gateway"), func() {
 			"--upstream=stdio: K={token} sh", "--verifier=upstream"),
 		Entry("keys of several upstreams cannot be told apart", "run one gateway per upstream",
 			"--upstream=stdio: K={token} sh", "--upstream=/files = http://127.0.0.1:9000/mcp"),
+		Entry("a limit is too low", `stdio-memory is "1KiB": write a size such as 4MiB, 32MiB or more`,
+			"--upstream=stdio: K={token} sh", "--stdio-memory=1KiB"),
+		Entry("no process is allowed", "write a whole number, 1 or more", "--upstream=stdio: K={token} sh",
+			"--stdio-max-processes=0"),
 		Entry("a setting of HTTP has no effect", "--present is set, but has no effect on a program",
 			"--upstream=stdio: K={token} sh", "--present=X-Key: {token}"),
 	)
