@@ -12,8 +12,8 @@ import (
 
 // OpenConsent opens the ticket of a submitted form. It refuses with InvalidTicket or ExpiredTicket,
 // and with InvalidRequest a choice that the page did not offer.
-func (s *Server) OpenConsent(sealed string, choice *oauth.Choice) (*Consent, error) {
-	ticket, err := oauth.OpenTicket(sealed, s.settings, s.now())
+func (s Authorize) OpenConsent(sealed string, choice *oauth.Choice) (*Consent, error) {
+	ticket, err := oauth.OpenTicket(sealed, s.Settings, s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func (s *Server) OpenConsent(sealed string, choice *oauth.Choice) (*Consent, err
 // Approve verifies the pasted token and returns the redirect with a code. A refusal that ends the
 // request is an *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable,
 // ToolsChanged and TooManyGuesses the person can try again. ToolsChanged is an *oauth.ToolReview.
-func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
+func (s Authorize) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	request := consent.Ticket.Request()
 	secret, err := s.approve(ctx, consent, pasted)
 	if err != nil {
@@ -44,9 +44,9 @@ type Callback struct {
 
 // ApproveElsewhere is Approve for a client on another computer than the browser: the person copies
 // the callback URL to it.
-func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted Pasted) (*Callback, error) {
+func (s Authorize) ApproveElsewhere(ctx context.Context, consent *Consent, pasted Pasted) (*Callback, error) {
 	request := consent.Ticket.Request()
-	if err := request.CheckCallbackCopy(s.clients.Hosted(request.Client.ID) != nil); err != nil {
+	if err := request.CheckCallbackCopy(s.Clients.Hosted(request.Client.ID) != nil); err != nil {
 		return nil, err
 	}
 	redirect, err := s.Approve(ctx, consent, pasted)
@@ -63,13 +63,13 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 }
 
 // approve verifies the pasted token, and stores and returns the new code.
-func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (secret oauth.Secret, err error) {
+func (s *core) approve(ctx context.Context, consent *Consent, pasted Pasted) (secret oauth.Secret, err error) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
 	request := consent.Ticket.Request()
 	attempt.From(ctx).Record(attempt.TokenJudged)
 	s.traceAs(ctx, consent.Ticket.ID(), request.Client)
-	host, err := s.parsePasted(pasted, consent.Ticket.ID(), s.settings.HostFields)
+	host, err := s.parsePasted(pasted, consent.Ticket.ID(), s.Settings.HostFields)
 	if err != nil {
 		return secret, err
 	}
@@ -81,7 +81,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err := s.reviewTools(ctx, consent, host, pasted); err != nil {
 		return secret, err
 	}
-	if secret, err = consent.Ticket.Code(host, consent.Choice, s.settings.Keys); err != nil {
+	if secret, err = consent.Ticket.Code(host, consent.Choice, s.Settings.Keys); err != nil {
 		return secret, err
 	}
 	code, err := oauth.IssueCode(oauth.Approval{
@@ -91,7 +91,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 		Principal: principal,
 		Code:      secret,
 		Random:    s.ports.Random,
-	}, s.settings, s.now())
+	}, s.Settings, s.now())
 	if err != nil {
 		return secret, request.Refuse(err)
 	}
@@ -110,7 +110,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 }
 
 // addCode stores a new code. The code of a form that is submitted twice exists already.
-func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
+func (s *core) addCode(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
 	of := oauth.Selection{Code: code.ID(), Known: &oauth.Authorizations{}} // most codes are the first of their ticket
 	err := s.store.Change(ctx, of, func(found *oauth.Authorizations) error {
 		for _, earlier := range found.Codes {
@@ -134,7 +134,7 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, hos
 
 // Deny returns the redirect with access_denied, or refuses with UsedTicket if the same form was
 // approved before. It does not call the verifier.
-func (s *Server) Deny(ctx context.Context, consent *Consent) error {
+func (s Authorize) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	attempt.From(ctx).Record(attempt.TokenJudged)
 	s.traceAs(ctx, consent.Ticket.ID(), request.Client)
@@ -147,11 +147,11 @@ func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 
 // SealRedirect seals an error redirect for the button of a page, so that this server is not an open
 // redirector.
-func (s *Server) SealRedirect(redirect oauth.Redirect) (string, error) {
-	return oauth.SealReturn(redirect, s.settings, s.now())
+func (s Authorize) SealRedirect(redirect oauth.Redirect) (string, error) {
+	return oauth.SealReturn(redirect, s.Settings, s.now())
 }
 
 // OpenRedirect opens a redirect of SealRedirect.
-func (s *Server) OpenRedirect(sealed string) (oauth.Redirect, error) {
-	return oauth.OpenReturn(sealed, s.settings, s.now())
+func (s Authorize) OpenRedirect(sealed string) (oauth.Redirect, error) {
+	return oauth.OpenReturn(sealed, s.Settings, s.now())
 }

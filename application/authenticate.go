@@ -12,27 +12,26 @@ import (
 // Authenticate returns the caller of an access token for one resource, or of a token of the site
 // with AcceptHostTokens. It refuses with InvalidToken, or with TooManyGuesses for a token of the
 // site; any other error is an outage, and the token may be valid.
-func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
+func (s Tokens) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
 	caller, _, err := s.authenticate(ctx, bearer, resource, false)
 	return caller, err
 }
 
-// AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that
-// issued it. An access token that was issued before HostTokenInUse cannot unseal it: it is refused,
-// its grant stays, and the next refresh returns one that can.
-func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
+// AuthenticateWithHostToken is Authenticate and also returns the host token. It refuses an access
+// token that was issued before HostTokenInUse; the next refresh returns one that can unseal it.
+func (s Tokens) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
 	oauth.HostToken, error) {
 	return s.authenticate(ctx, bearer, resource, true)
 }
 
-func (s *Server) authenticate(ctx context.Context, bearer string, resource oauth.Resource, unseals bool) (
+func (s *core) authenticate(ctx context.Context, bearer string, resource oauth.Resource, unseals bool) (
 	caller oauth.Caller, host oauth.HostToken, err error) {
 	if s.isDirect(bearer) {
 		return s.authenticateDirect(ctx, bearer, resource)
 	}
 	now := s.now()
 	grant, token, caller, err := s.admit(ctx, bearer, resource, now)
-	if err == nil && grant.NeedsRecheck(token, s.settings, now) {
+	if err == nil && grant.NeedsRecheck(token, s.Settings, now) {
 		if err = s.recheck(ctx, grant, token); err == nil { // it may have changed or ended the grant
 			grant, token, caller, err = s.admit(ctx, bearer, resource, now)
 		}
@@ -44,7 +43,7 @@ func (s *Server) authenticate(ctx context.Context, bearer string, resource oauth
 	if !unseals {
 		return caller, host, nil
 	}
-	host, err = grant.UnsealWithAccessToken(token, s.settings)
+	host, err = grant.UnsealWithAccessToken(token, s.Settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
 		err = cmp.Or(s.checkSecretAgreement(), oauth.RefuseTokenWithoutKey())
 	}
@@ -55,7 +54,7 @@ func (s *Server) authenticate(ctx context.Context, bearer string, resource oauth
 }
 
 // admit finds the grant of an access token. A trusted one may only say yes.
-func (s *Server) admit(ctx context.Context, bearer string, resource oauth.Resource, now time.Time) (
+func (s *core) admit(ctx context.Context, bearer string, resource oauth.Resource, now time.Time) (
 	grant *oauth.AccessGrant, token oauth.Secret, caller oauth.Caller, err error) {
 	if token, err = s.parseSecret(oauth.AccessTokenSecret, bearer); err != nil {
 		return nil, token, caller, insteadOfNotFound(err, oauth.RefuseUnknownToken())

@@ -46,12 +46,12 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 		tokens = mine.connect(ctx, "mcp offline_access")
 	})
 	call := func(ctx context.Context) error {
-		_, err := mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resources[0].Resource)
+		_, err := mine.Tokens.Authenticate(ctx, tokens.Access.Reveal(), mine.Settings.Resources[0].Resource)
 		return err
 	}
 	revoke := func(ctx context.Context, at *Server) {
 		GinkgoHelper()
-		Expect(at.Revoke(ctx, client.Credentials{Client: clientID}, tokens.Access.Reveal())).To(Succeed())
+		Expect(at.Tokens.Revoke(ctx, client.Credentials{Client: clientID}, tokens.Access.Reveal())).To(Succeed())
 	}
 
 	It("are refused at once after a change in this process", func(ctx SpecContext) {
@@ -72,7 +72,7 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 			tokens, now = mine.connect(ctx, "mcp offline_access"), time.Now()
 			Expect(call(ctx)).To(Succeed())
 			revoke(ctx, theirs)
-			mine.ForgetGrants([]string{tokens.Access.Grant()})
+			mine.Operator.ForgetGrants([]string{tokens.Access.Grant()})
 			Expect(call(ctx)).NotTo(Succeed())
 		})
 
@@ -80,7 +80,7 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 		mine.store.now, theirs.store.Store = time.Now, sharedStore{shared}
 		Expect(call(ctx)).To(Succeed())
 		of := map[string]string{credential.Token: "host-token"}
-		Expect(theirs.EndGrantsOf(ctx, of, oauth.EndedByHost)).To(Equal(1))
+		Expect(theirs.Operator.EndGrantsOf(ctx, of, oauth.EndedByHost)).To(Equal(1))
 		Expect(call(ctx)).NotTo(Succeed())
 	})
 
@@ -122,9 +122,9 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 		tokens := mine.connect(ctx, "mcp offline_access")
 		second, err := theirs.refresh(ctx, tokens.Refresh)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resources[0].Resource)
+		_, err = mine.Tokens.Authenticate(ctx, tokens.Access.Reveal(), mine.Settings.Resources[0].Resource)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(theirs.Revoke(ctx, client.Credentials{Client: clientID}, second.Refresh.Reveal())).To(Succeed())
+		Expect(theirs.Tokens.Revoke(ctx, client.Credentials{Client: clientID}, second.Refresh.Reveal())).To(Succeed())
 		_, err = mine.refresh(ctx, tokens.Refresh)
 		Expect(err).To(HaveOccurred())
 	})
@@ -140,12 +140,12 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 					defer GinkgoRecover()
 					for last := false; !last; {
 						last = answered.Load()
-						_, err := mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resources[0].Resource)
+						_, err := mine.Tokens.Authenticate(ctx, tokens.Access.Reveal(), firstResource)
 						Expect(err != nil || !last).To(BeTrue(), "used after its end was answered")
 					}
 				})
 			}
-			revoke := mine.Revoke(ctx, client.Credentials{Client: clientID}, tokens.Refresh.Reveal())
+			revoke := mine.Tokens.Revoke(ctx, client.Credentials{Client: clientID}, tokens.Refresh.Reveal())
 			answered.Store(true)
 			users.Wait()
 			Expect(revoke).To(Succeed())

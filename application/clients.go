@@ -14,20 +14,20 @@ import (
 
 // client returns the client of an authorization request. One that registered itself or that this
 // server hosts is never fetched.
-func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*client.Metadata, error) {
-	if err := s.clients.CheckAllowed(id); err != nil {
+func (s *core) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*client.Metadata, error) {
+	if err := s.Clients.CheckAllowed(id); err != nil {
 		return nil, err
 	}
 	attempt.From(ctx).Record(attempt.ClientMetadata)
-	if s.clients.IsSelfRegistered(id) {
-		return s.clients.Open(id)
+	if s.Clients.IsSelfRegistered(id) {
+		return s.Clients.Open(id)
 	}
-	if hosted := s.clients.Hosted(id); hosted != nil {
+	if hosted := s.Clients.Hosted(id); hosted != nil {
 		return hosted, nil
 	}
 	found, err := s.ports.Clients.Client(ctx, id, redirectURI)
 	if err != nil {
-		s.audit(ctx, "cimd_rejected", "client", s.clients.PublisherOf(id), "reason", err)
+		s.audit(ctx, "cimd_rejected", "client", s.Clients.PublisherOf(id), "reason", err)
 		return nil, clientRefusal(err)
 	}
 	if failure := found.CheckFailure; failure != nil { // the last good document is used
@@ -59,7 +59,7 @@ func clientRefusal(err error) error {
 
 // AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is
 // read.
-func (s *Server) AdmitRegistration(ctx context.Context) error {
+func (s Authorize) AdmitRegistration(ctx context.Context) error {
 	wait := s.ports.Rates.Take(s.now(), quota.RequesterFrom(ctx).Registration()...)
 	if wait == 0 {
 		return nil
@@ -77,16 +77,16 @@ type Registration struct {
 
 // Register registers the client that the members of a request describe. It stores nothing, not even
 // a step in the trace.
-func (s *Server) Register(ctx context.Context, members map[string]any) (Registration, error) {
-	registered, err := s.clients.Register(members)
+func (s Authorize) Register(ctx context.Context, members map[string]any) (Registration, error) {
+	registered, err := s.Clients.Register(members)
 	if err != nil {
 		return Registration{}, err
 	}
-	secret, err := s.clients.Secret(registered)
+	secret, err := s.Clients.Secret(registered)
 	if err != nil {
 		return Registration{}, err
 	}
-	s.audit(ctx, "client_registered", "client", s.clients.LabelOf(registered.ID, registered.Name))
+	s.audit(ctx, "client_registered", "client", s.Clients.LabelOf(registered.ID, registered.Name))
 	return Registration{Client: registered, Secret: secret, At: s.now()}, nil
 }
 
@@ -94,18 +94,18 @@ func (s *Server) Register(ctx context.Context, members map[string]any) (Registra
 // not valid: it may then be anything, even a secret. It refuses with InvalidClient, so that the
 // client registers again, when it has lost its registration or when no client can have the
 // client_id here, such as one of an earlier server; and when its secret is wrong or missing.
-func (s *Server) admitClient(by client.Credentials) (label string, err error) {
+func (s *core) admitClient(by client.Credentials) (label string, err error) {
 	if by.Client == "" {
 		return "", client.RefuseUnknownSecret(by.Secret)
 	}
-	id, err := s.clients.ParseID(by.Client)
-	label = s.clients.LabelOf(id, "")
-	if err == nil && !s.clients.IsSelfRegistered(id) {
+	id, err := s.Clients.ParseID(by.Client)
+	label = s.Clients.LabelOf(id, "")
+	if err == nil && !s.Clients.IsSelfRegistered(id) {
 		return label, client.RefuseUnknownSecret(by.Secret)
 	}
 	var registered *client.Metadata
 	if err == nil {
-		registered, err = s.clients.Open(id)
+		registered, err = s.Clients.Open(id)
 	}
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration || kind == oauth.MalformedClientID {
 		err = oauth.Refuse(oauth.InvalidClient, "L8", "The client has to register again", err)
@@ -113,19 +113,19 @@ func (s *Server) admitClient(by client.Credentials) (label string, err error) {
 	if err != nil {
 		return label, err
 	}
-	return s.clients.LabelOf(id, registered.Name), s.clients.CheckSecret(registered, by.Secret)
+	return s.Clients.LabelOf(id, registered.Name), s.Clients.CheckSecret(registered, by.Secret)
 }
 
 // keepClient stores the document of a client that a person has just approved.
-func (s *Server) keepClient(ctx context.Context, id oauth.ClientID) {
-	if keeper, keeps := s.ports.Clients.(client.Keeper); keeps && !s.clients.IsPublishedHere(id) {
+func (s *core) keepClient(ctx context.Context, id oauth.ClientID) {
+	if keeper, keeps := s.ports.Clients.(client.Keeper); keeps && !s.Clients.IsPublishedHere(id) {
 		keeper.Keep(ctx, id)
 	}
 }
 
 // connectedClient returns the document of a client that has a grant.
-func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*client.Metadata, error) {
-	if hosted := s.clients.Hosted(id); hosted != nil {
+func (s *core) connectedClient(ctx context.Context, id oauth.ClientID) (*client.Metadata, error) {
+	if hosted := s.Clients.Hosted(id); hosted != nil {
 		return hosted, nil
 	}
 	if keeper, keeps := s.ports.Clients.(client.Keeper); keeps {
@@ -134,11 +134,9 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*clien
 	return s.ports.Clients.Client(ctx, id, "")
 }
 
-// identify returns the client that presents a code or a refresh token. A client that publishes keys
-// and does not list "none" has to authenticate with private_key_jwt, and one that lists both keeps
-// what it used first. The keys of a client without an assertion are not fetched. A secret belongs
-// to a client_id and was checked with it.
-func (s *Server) identify(ctx context.Context, of oauth.Authorization, by client.Credentials) (id string,
+// identify returns the client that presents a code or a refresh token, which authenticates as it
+// did first. A secret was checked with its client_id.
+func (s *core) identify(ctx context.Context, of oauth.Authorization, by client.Credentials) (id string,
 	err error) {
 	owner, signed := of.Client(), by.Assertion != ""
 	switch {
@@ -152,10 +150,9 @@ func (s *Server) identify(ctx context.Context, of oauth.Authorization, by client
 	return owner.ID.String(), s.checkAssertion(ctx, of, by.Assertion)
 }
 
-// checkAssertion refuses with InvalidClient unless the assertion is the client's and is presented
-// for the first time, and with TemporarilyUnavailable when the client's keys cannot be fetched.
-// Only a valid assertion is stored as used.
-func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, text string) error {
+// checkAssertion refuses with InvalidClient unless the assertion is the client's and new, and with
+// TemporarilyUnavailable when the client's keys cannot be fetched.
+func (s *core) checkAssertion(ctx context.Context, of oauth.Authorization, text string) error {
 	signer, err := s.connectedClient(ctx, of.Client().ID)
 	if err != nil {
 		return assertionRefusal(err)
@@ -175,7 +172,7 @@ func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, tex
 	if err != nil {
 		return assertionRefusal(err)
 	}
-	if err := s.clients.CheckAssertion(assertion, signer, s.now()); err != nil {
+	if err := s.Clients.CheckAssertion(assertion, signer, s.now()); err != nil {
 		return err
 	}
 	return assertionRefusal(s.store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))

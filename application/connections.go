@@ -10,16 +10,15 @@ import (
 	"github.com/pasteport/pasteport/domain/quota"
 )
 
-// EndGrantsOf ends all grants of a host token, withdraws its codes that are not redeemed, and
-// returns how many of both were active. A site calls it when it revokes one of its tokens. It
-// returns an error if one of the required fields that the verifier verifies has no value.
-func (s *Server) EndGrantsOf(ctx context.Context, values map[string]string, reason oauth.EndReason) (int, error) {
+// EndGrantsOf ends all grants of a host token, withdraws its codes, and returns how many of both
+// were active. It fails if an identifying field has no value.
+func (s Operator) EndGrantsOf(ctx context.Context, values map[string]string, reason oauth.EndReason) (int, error) {
 	prints, _, err := s.printsOf(values)
 	if err != nil {
 		return 0, err
 	}
 	ended, err := s.endConnections(ctx, prints, reason, func(string) bool { return true })
-	if s.settings.AcceptHostTokens { // callers with the token itself have no connection
+	if s.Settings.AcceptHostTokens { // callers with the token itself have no connection
 		s.ForgetDirectTokens(prints)
 		for _, print := range prints {
 			s.onGrantEnded(oauth.DirectID(print))
@@ -30,18 +29,18 @@ func (s *Server) EndGrantsOf(ctx context.Context, values map[string]string, reas
 }
 
 // printsOf returns the host token that the values identify and its fingerprints.
-func (s *Server) printsOf(values map[string]string) ([]oauth.Fingerprint, oauth.HostToken, error) {
-	host, err := parseHost(s.settings.IdentityFields, values)
+func (s *core) printsOf(values map[string]string) ([]oauth.Fingerprint, oauth.HostToken, error) {
+	host, err := parseHost(s.Settings.IdentityFields, values)
 	if err != nil {
 		return nil, host, err
 	}
-	prints, err := s.settings.Fingerprints(host)
+	prints, err := s.Settings.Fingerprints(host)
 	return prints, host, err
 }
 
-// EndLeaked ends all grants of a host token that its operator has. It returns a SeveralFieldsError
+// EndLeaked is EndGrantsOf for an operator who has the host token. It returns a SeveralFieldsError
 // if the service finds grants by several fields together.
-func (s *Server) EndLeaked(ctx context.Context, hostToken string) (int, error) {
+func (s Operator) EndLeaked(ctx context.Context, hostToken string) (int, error) {
 	values, err := s.onlyField(hostToken)
 	if err != nil {
 		return 0, err
@@ -51,7 +50,7 @@ func (s *Server) EndLeaked(ctx context.Context, hostToken string) (int, error) {
 
 // GrantsOf returns the active grants of a host token that its operator has, and its codes that are
 // not redeemed, oldest first. It fails as EndLeaked does.
-func (s *Server) GrantsOf(ctx context.Context, hostToken string) ([]oauth.Connection, error) {
+func (s Operator) GrantsOf(ctx context.Context, hostToken string) ([]oauth.Connection, error) {
 	values, err := s.onlyField(hostToken)
 	if err != nil {
 		return nil, err
@@ -61,12 +60,12 @@ func (s *Server) GrantsOf(ctx context.Context, hostToken string) ([]oauth.Connec
 		return nil, err
 	}
 	all, err := s.authorizationsOf(ctx, prints)
-	return all.Connections(s.settings, s.now()), err
+	return all.Connections(s.Settings, s.now()), err
 }
 
 // onlyField returns the value of the only field by which the service finds grants.
-func (s *Server) onlyField(value string) (map[string]string, error) {
-	fields := s.settings.IdentityFields.Names()
+func (s *core) onlyField(value string) (map[string]string, error) {
+	fields := s.Settings.IdentityFields.Names()
 	if len(fields) > 1 {
 		return nil, &SeveralFieldsError{fields}
 	}
@@ -82,25 +81,23 @@ func (e *SeveralFieldsError) Error() string {
 	return "the service finds grants by the fields " + strings.Join(e.fields, ", ") + " together"
 }
 
-// Connections are the active grants of one host token and its codes that are not redeemed, the last
-// used first.
-type Connections struct {
+// FoundConnections are the active grants and codes of one host token, the last used first.
+type FoundConnections struct {
 	Active []oauth.Connection
 	At     time.Time // when they were found
-	Sealed string    // for ShowConnections, EndConnection and ReplaceConnections
+	Sealed string    // for Show, End and Replace
 }
 
-// FindConnections finds the connections of the pasted token. It does not check the token with the
-// site, so that a person sees the connections of a token that the site has revoked. It refuses with
-// MissingHostToken, TooManyGuesses and, for a text that cannot be a token, WrongHostToken, as
-// Approve does. A wrong token and a token without connections both find nothing and count as a
-// wrong guess, so that a guesser cannot distinguish them.
-func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
-	host, err := s.parsePasted(pasted, "", s.settings.IdentityFields)
+// Find finds the connections of the pasted token without asking the site, so that a person sees
+// those of a token that the site has revoked. It refuses as Approve does. A wrong token and one
+// without connections both find nothing and count as a wrong guess, so that a guesser cannot
+// distinguish them.
+func (s Connections) Find(ctx context.Context, pasted Pasted) (FoundConnections, error) {
+	host, err := s.parsePasted(pasted, "", s.Settings.IdentityFields)
 	if err != nil {
-		return Connections{}, err
+		return FoundConnections{}, err
 	}
-	var found Connections
+	var found FoundConnections
 	err = s.enterLane(ctx, quota.Guess{By: pasted.By}, host, func(ctx context.Context) (err error) {
 		if found, err = s.connectionsOf(ctx, host); err == nil && len(found.Active) == 0 {
 			err = oauth.Refuse(oauth.WrongHostToken, "B6", "the token has no connections")
@@ -113,51 +110,51 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 	return found, err
 }
 
-func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Connections, error) {
-	prints, err := s.settings.Fingerprints(host)
+func (s *core) connectionsOf(ctx context.Context, host oauth.HostToken) (FoundConnections, error) {
+	prints, err := s.Settings.Fingerprints(host)
 	if err != nil {
-		return Connections{}, err
+		return FoundConnections{}, err
 	}
 	return s.activeConnections(ctx, prints, host)
 }
 
 // activeConnections finds the connections of one host token by its fingerprints. It seals only the
 // newest fingerprint and those with connections, which bounds the size of the form.
-func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerprint, host oauth.HostToken) (
-	Connections, error) {
+func (s *core) activeConnections(ctx context.Context, prints []oauth.Fingerprint, host oauth.HostToken) (
+	FoundConnections, error) {
 	all, err := s.authorizationsOf(ctx, prints)
 	if err != nil {
-		return Connections{}, err
+		return FoundConnections{}, err
 	}
-	found := Connections{At: s.now()}
-	found.Active = all.Connections(s.settings, found.At)
+	found := FoundConnections{At: s.now()}
+	found.Active = all.Connections(s.Settings, found.At)
 	slices.SortStableFunc(found.Active, func(a, b oauth.Connection) int { return b.LastSeen().Compare(a.LastSeen()) })
 	used := map[oauth.Fingerprint]bool{prints[0]: true}
 	for _, one := range all.All() {
 		used[one.HostPrint()] = true
 	}
 	useful := slices.DeleteFunc(slices.Clone(prints), func(print oauth.Fingerprint) bool { return !used[print] })
-	found.Sealed, err = oauth.SealConnections(useful, host, s.settings, found.At)
+	found.Sealed, err = oauth.SealConnections(useful, host, s.Settings, found.At)
 	return found, err
 }
 
-// ShowConnections returns the current state of sealed Connections. It refuses with InvalidTicket or
+// Show returns the current state of sealed connections. It refuses with InvalidTicket or
 // ExpiredTicket.
-func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connections, error) {
-	prints, host, err := oauth.OpenConnections(sealed, s.settings, s.now())
+func (s Connections) Show(ctx context.Context, sealed string) (FoundConnections, error) {
+	prints, host, err := oauth.OpenConnections(sealed, s.Settings, s.now())
 	if err != nil {
-		return Connections{}, err
+		return FoundConnections{}, err
 	}
 	return s.activeConnections(ctx, prints, host)
 }
 
-// EndConnection ends one of the sealed connections, or all of them when id is empty, and returns
+// End ends one of the sealed connections, or all of them when id is empty, and returns
 // their number and the remaining ones. It refuses with InvalidTicket and, also if there was nothing
 // to end, with ExpiredTicket.
-func (s *Server) EndConnection(ctx context.Context, sealed, id string) (ended int, left Connections, err error) {
-	prints, host, err := oauth.OpenConnections(sealed, s.settings, s.now())
+func (s Connections) End(ctx context.Context, sealed, id string) (ended int, left FoundConnections, err error) {
+	prints, host, err := oauth.OpenConnections(sealed, s.Settings, s.now())
 	if err != nil {
-		return 0, Connections{}, err
+		return 0, FoundConnections{}, err
 	}
 	ended, err = s.endConnections(ctx, prints, oauth.EndedByPerson,
 		func(of string) bool { return id == "" || of == id })
@@ -165,7 +162,7 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (ended in
 		err = refuseStaleConnections()
 	}
 	if err != nil {
-		return ended, Connections{}, err
+		return ended, FoundConnections{}, err
 	}
 	s.store.awaitOthers(ctx, ended)
 	left, err = s.activeConnections(ctx, prints, host)
@@ -178,7 +175,7 @@ func refuseStaleConnections() error {
 
 // endConnections ends the chosen grants and withdraws the chosen codes of the fingerprints. It
 // returns how many of them were active.
-func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason,
+func (s *core) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason,
 	chosen func(id string) bool) (all int, err error) {
 	now := s.now()
 	for _, print := range prints {
@@ -200,7 +197,7 @@ func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint,
 
 // endAuthorization withdraws the code or ends the grant with the id, and reports whether it was
 // active. It begins with the code, because a code that is redeemed meanwhile has a grant.
-func (s *Server) endAuthorization(ctx context.Context, id string, reason oauth.EndReason) (active bool, err error) {
+func (s *core) endAuthorization(ctx context.Context, id string, reason oauth.EndReason) (active bool, err error) {
 	now := s.now()
 	for _, of := range []oauth.Selection{{Code: id}, {Grant: id}} {
 		err := s.store.Change(ctx, of, func(found *oauth.Authorizations) error {

@@ -40,21 +40,20 @@ func (e *ends) of(token directToken) (all uint32) {
 
 // ForgetDirectTokens makes the next request with one of these tokens of the site ask its verifier,
 // because grants of the token have ended.
-func (s *Server) ForgetDirectTokens(ended []oauth.Fingerprint) {
+func (s Operator) ForgetDirectTokens(ended []oauth.Fingerprint) {
 	for _, print := range ended {
 		s.ends.counter(print).Add(1)
 	}
 }
 
 // isDirect reports whether a bearer token is taken for one of the site's own.
-func (s *Server) isDirect(bearer string) bool {
-	return s.settings.AcceptHostTokens && !oauth.IsOwnToken(bearer)
+func (s *core) isDirect(bearer string) bool {
+	return s.Settings.AcceptHostTokens && !oauth.IsOwnToken(bearer)
 }
 
-// authenticateDirect returns the caller with a token of the site. It verifies the token within the
-// limits on pasted tokens, at most once in directLife, and refuses with InvalidToken or
-// TooManyGuesses. Any other error is an outage.
-func (s *Server) authenticateDirect(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
+// authenticateDirect is Authenticate for a token of the site, which it verifies at most once in
+// directLife.
+func (s *core) authenticateDirect(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
 	oauth.HostToken, error) {
 	token, err := s.newDirectToken(bearer, resource)
 	if err != nil {
@@ -67,15 +66,15 @@ func (s *Server) authenticateDirect(ctx context.Context, bearer string, resource
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
-	caller, err := s.settings.DirectCaller(token.prints[0], principal, resource)
+	caller, err := s.Settings.DirectCaller(token.prints[0], principal, resource)
 	return caller, token.host, err
 }
 
-func (s *Server) newDirectToken(bearer string, resource oauth.Resource) (token directToken, err error) {
-	if token.host, err = parseHost(s.settings.HostFields, map[string]string{credential.Token: bearer}); err != nil {
+func (s *core) newDirectToken(bearer string, resource oauth.Resource) (token directToken, err error) {
+	if token.host, err = parseHost(s.Settings.HostFields, map[string]string{credential.Token: bearer}); err != nil {
 		return token, oauth.RefuseDirectToken()
 	}
-	if token.prints, err = s.settings.Fingerprints(token.host); err != nil {
+	if token.prints, err = s.Settings.Fingerprints(token.host); err != nil {
 		return token, err
 	}
 	token.id, token.resource = string(token.prints[0][:])+" at "+resource.String(), resource
@@ -83,7 +82,7 @@ func (s *Server) newDirectToken(bearer string, resource oauth.Resource) (token d
 }
 
 // directAnswer returns an answer that still counts; ok is false when there is none.
-func (s *Server) directAnswer(token directToken) (principal oauth.Principal, err error, ok bool) {
+func (s *core) directAnswer(token directToken) (principal oauth.Principal, err error, ok bool) {
 	last, found := s.answers.Get(token.id)
 	if !found || !last.isFresh(s.now(), directLife) || last.err == nil && last.ends != s.ends.of(token) {
 		return oauth.Principal{}, nil, false
@@ -93,7 +92,7 @@ func (s *Server) directAnswer(token directToken) (principal oauth.Principal, err
 
 // askOnce asks the verifier once for all concurrent requests with a token, also if the first of
 // them ends.
-func (s *Server) askOnce(ctx context.Context, token directToken) (oauth.Principal, error) {
+func (s *core) askOnce(ctx context.Context, token directToken) (oauth.Principal, error) {
 	got, err, _ := s.asking.Do(token.id, func() (any, error) {
 		if principal, err, known := s.directAnswer(token); known {
 			return principal, err
@@ -109,7 +108,7 @@ func (s *Server) askOnce(ctx context.Context, token directToken) (oauth.Principa
 
 // ask keeps the answer of a verifier. An outage is none. If the token has ended meanwhile, the
 // answer may be older than the end: it asks a second time, and never a third.
-func (s *Server) ask(token directToken, verify func() (oauth.Principal, error)) (oauth.Principal, error) {
+func (s *core) ask(token directToken, verify func() (oauth.Principal, error)) (oauth.Principal, error) {
 	for range 2 {
 		before := s.ends.of(token)
 		principal, err := verify()

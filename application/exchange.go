@@ -12,7 +12,7 @@ import (
 
 // Exchange redeems an authorization code for tokens. It checks the code before the transaction and
 // in it. A request that loses a race for the code does not end the winner's grant.
-func (s *Server) Exchange(ctx context.Context, by client.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
+func (s Tokens) Exchange(ctx context.Context, by client.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	secret, err := s.readSecret(ctx, attempt.Exchange, by, p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *Server) Exchange(ctx context.Context, by client.Credentials, p oauth.Pa
 		return nil, err
 	}
 	now := s.now()
-	refusal := code.MayRedeem(request, s.settings, now)
+	refusal := code.MayRedeem(request, s.Settings, now)
 	switch {
 	case errors.Is(refusal, oauth.ErrRetried):
 		s.auditOf(ctx, "code_retried", code.Client(), "grant", code.ID())
@@ -57,7 +57,7 @@ func (s *Server) Exchange(ctx context.Context, by client.Credentials, p oauth.Pa
 			return oauth.ErrNotFound
 		}
 		var grant *oauth.AccessGrant
-		grant, tokens, err = found.Codes[0].Redeem(request, s.settings, now)
+		grant, tokens, err = found.Codes[0].Redeem(request, s.Settings, now)
 		found.Grants = append(found.Grants, grant)
 		return err
 	})

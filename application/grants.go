@@ -14,7 +14,7 @@ import (
 
 // Grants iterates over all active grants and unredeemed codes, oldest first. The store has to be an
 // oauth.AuthorizationLister.
-func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] {
+func (s Operator) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] {
 	return func(yield func(oauth.Connection, error) bool) {
 		lister, lists := s.ports.Store.(oauth.AuthorizationLister)
 		if !lists {
@@ -28,7 +28,7 @@ func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] 
 				yield(oauth.Connection{}, err)
 				return
 			}
-			if shown, active := s.settings.Connection(one, now); active && !yield(shown, nil) {
+			if shown, active := s.Settings.Connection(one, now); active && !yield(shown, nil) {
 				return
 			}
 		}
@@ -37,7 +37,7 @@ func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] 
 
 // EndGrant ends the active grant with the id, or withdraws the unredeemed code, and returns their
 // number.
-func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
+func (s Operator) EndGrant(ctx context.Context, id string) (int, error) {
 	if active, err := s.endAuthorization(ctx, id, oauth.EndedByOperator); err != nil || !active {
 		return 0, err
 	}
@@ -45,10 +45,9 @@ func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
 	return 1, nil
 }
 
-// EndGrantsOfTokenID is EndGrantsOf for a site that has not kept the token: id is what its verifier
-// returns as Principal.TokenID. It reads all grants, so the store has to be an
-// oauth.AuthorizationLister.
-func (s *Server) EndGrantsOfTokenID(ctx context.Context, id string) (int, error) {
+// EndGrantsOfTokenID is EndGrantsOf with the Principal.TokenID. It reads all grants, so the store
+// has to be an oauth.AuthorizationLister.
+func (s Operator) EndGrantsOfTokenID(ctx context.Context, id string) (int, error) {
 	if id == "" {
 		return 0, errors.New("ending the grants of a token: its id is empty")
 	}
@@ -57,7 +56,7 @@ func (s *Server) EndGrantsOfTokenID(ctx context.Context, id string) (int, error)
 
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
 // true, and returns their number.
-func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool,
+func (s Operator) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool,
 	reason oauth.EndReason) (all int, err error) {
 	for shown, err := range s.Grants(ctx) {
 		if err != nil {
@@ -80,13 +79,13 @@ func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bo
 
 // CheckIssuer refuses to start when there are active connections and each was made under another
 // issuer: their clients would ask at an address where this server is not.
-func (s *Server) CheckIssuer(ctx context.Context) error {
+func (s Operator) CheckIssuer(ctx context.Context) error {
 	if _, lists := s.ports.Store.(oauth.AuthorizationLister); !lists {
 		return nil
 	}
 	elsewhere := ""
 	for shown, err := range s.Grants(ctx) {
-		if err != nil || s.settings.MayHaveIssued(shown.Resource) {
+		if err != nil || s.Settings.MayHaveIssued(shown.Resource) {
 			return err
 		}
 		elsewhere = shown.Resource.String()
@@ -96,20 +95,19 @@ func (s *Server) CheckIssuer(ctx context.Context) error {
 	}
 	return fmt.Errorf("the issuer is %s, but the connections in the store were made for %s and would be useless: set "+
 		"issuer back to the address that they were made at; if the site has moved or that server is gone, run "+
-		"\"pasteport grants end --all\" first, and people connect again", s.settings.Issuer, elsewhere)
+		"\"pasteport grants end --all\" first, and people connect again", s.Settings.Issuer, elsewhere)
 }
 
-// enforceGrantLimit ends the surplus connections of a host token, made under any server secret,
-// after a new code was stored or the token has replaced another one. A failure is only logged: the
+// enforceGrantLimit ends the surplus connections of a host token. A failure is only logged: the
 // next approval ends the surplus.
-func (s *Server) enforceGrantLimit(ctx context.Context, newID string, host oauth.HostToken) {
+func (s *core) enforceGrantLimit(ctx context.Context, newID string, host oauth.HostToken) {
 	ended := 0
-	prints, err := s.settings.Fingerprints(host)
+	prints, err := s.Settings.Fingerprints(host)
 	var all oauth.Authorizations
 	if err == nil {
 		all, err = s.authorizationsOf(ctx, prints)
 	}
-	if surplus := all.Surplus(newID, s.settings.Limits.MaxGrantsPerToken, s.now()); err == nil && len(surplus) > 0 {
+	if surplus := all.Surplus(newID, s.Settings.Limits.MaxGrantsPerToken, s.now()); err == nil && len(surplus) > 0 {
 		ended, err = s.endConnections(ctx, prints, oauth.EndedByLimit, func(id string) bool { return surplus[id] })
 	}
 	if err != nil {
@@ -123,7 +121,7 @@ func (s *Server) enforceGrantLimit(ctx context.Context, newID string, host oauth
 
 // authorizationsOf returns the codes and grants of a host token, whose fingerprint under each
 // server secret is one of these, with last uses that the store may not have yet.
-func (s *Server) authorizationsOf(ctx context.Context, prints []oauth.Fingerprint) (all oauth.Authorizations,
+func (s *core) authorizationsOf(ctx context.Context, prints []oauth.Fingerprint) (all oauth.Authorizations,
 	err error) {
 	for _, print := range slices.Backward(prints) {
 		found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
@@ -140,7 +138,7 @@ func (s *Server) authorizationsOf(ctx context.Context, prints []oauth.Fingerprin
 
 // Sweep deletes expired rows and old attempts to connect, and returns their number. No answer to a
 // client depends on it.
-func (s *Server) Sweep(ctx context.Context) (int, error) {
+func (s Operator) Sweep(ctx context.Context) (int, error) {
 	now := s.now()
 	rows, err := s.store.DeleteExpired(ctx, now)
 	trace, keeps := s.ports.Store.(attempt.Log)

@@ -86,24 +86,25 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 
 // answering replaces the verifier.
 func (s *Server) answering(verify site) {
-	s.guard = newVerifierGuard(verify, s.settings, s.ports)
+	s.guard = newVerifierGuard(verify, s.Settings, s.ports)
 }
 
 // connect goes all the way from the request to tokens.
 func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {
 	GinkgoHelper()
-	redirect, err := s.Approve(ctx, s.consent(ctx, scope), Pasted{Token: "host-token"})
+	redirect, err := s.Authorize.Approve(ctx, s.consent(ctx, scope), Pasted{Token: "host-token"})
 	Expect(err).NotTo(HaveOccurred())
 	target, err := url.Parse(redirect.Location)
 	Expect(err).NotTo(HaveOccurred())
-	tokens, err := s.Exchange(ctx, client.Credentials{Client: clientID},
+	tokens, err := s.Tokens.Exchange(ctx, client.Credentials{Client: clientID},
 		oauth.Parameters{"code": {target.Query().Get("code")}, "code_verifier": {verifier}})
 	Expect(err).NotTo(HaveOccurred())
 	return tokens
 }
 
 func (s *Server) refresh(ctx context.Context, token oauth.Secret) (*oauth.Tokens, error) {
-	return s.Refresh(ctx, client.Credentials{Client: clientID}, oauth.Parameters{"refresh_token": {token.Reveal()}})
+	return s.Tokens.Refresh(ctx, client.Credentials{Client: clientID},
+		oauth.Parameters{"refresh_token": {token.Reveal()}})
 }
 
 var _ = Describe("Forwarding the host token to the upstream", func() {
@@ -124,18 +125,18 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 		Label("U6", "J3", "J13"), func(ctx SpecContext, scope string) {
 			tokens := server.connect(ctx, scope)
 			store.reads.Store(0)
-			caller, host, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(),
+			caller, host, err := server.Tokens.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(),
 				firstResource)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(host.Reveal()).To(Equal("host-token"))
-			Expect(server.Authenticate(ctx, tokens.Access.Reveal(), firstResource)).To(Equal(caller))
+			Expect(server.Tokens.Authenticate(ctx, tokens.Access.Reveal(), firstResource)).To(Equal(caller))
 			Expect(store.reads.Load()).To(BeEquivalentTo(1))
 		}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
 
 	DescribeTable("refuses",
 		Label("U6", "G7", "G8"), func(ctx SpecContext, present func(*oauth.Tokens) (string, string)) {
 			bearer, resource := present(server.connect(ctx, "mcp offline_access"))
-			_, host, err := server.AuthenticateWithHostToken(ctx, bearer, oauth.NewResource(resource))
+			_, host, err := server.Tokens.AuthenticateWithHostToken(ctx, bearer, oauth.NewResource(resource))
 			refusedAs(oauth.InvalidToken, err)
 			Expect(host).To(BeZero())
 		},
@@ -149,21 +150,21 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 	It("refuses a token from before the setting, and a refresh returns one that works",
 		Label("U6"), func(ctx SpecContext) {
 			tokens := serverOver(store, func(*oauth.Config) {}).connect(ctx, "mcp offline_access")
-			_, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), firstResource)
+			_, _, err := server.Tokens.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), firstResource)
 			refusedAs(oauth.InvalidToken, err)
 			next, err := server.refresh(ctx, tokens.Refresh)
 			Expect(err).NotTo(HaveOccurred(), "the grant lives")
-			_, host, err := server.AuthenticateWithHostToken(ctx, next.Access.Reveal(), firstResource)
+			_, host, err := server.Tokens.AuthenticateWithHostToken(ctx, next.Access.Reveal(), firstResource)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(host.Reveal()).To(Equal("host-token"))
 		})
 
 	It("ends nothing for a token that belongs to no grant", Label("U8"), func(ctx SpecContext) {
 		stray, err := oauth.NewSecret(oauth.AccessTokenSecret, strings.Repeat("0", 32), 1, oauth.Entropy{},
-			server.settings.Keys)
+			server.Settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		for _, bearer := range []string{stray.Reveal(), "host-token"} {
-			refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, bearer, firstResource))
+			refusedAs(oauth.InvalidToken, server.Tokens.VerifyAfterRefusal(ctx, bearer, firstResource))
 		}
 	})
 
@@ -178,7 +179,7 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			})
 			verify := func() {
 				GinkgoHelper()
-				Expect(server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), firstResource)).To(Succeed())
+				Expect(server.Tokens.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), firstResource)).To(Succeed())
 			}
 			verify()
 			now = now.Add(confirmationLife - time.Second)
@@ -197,10 +198,10 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 		more := oauth.NewResource(issuer + "/more")
 		server.ownGuards[more] = newVerifierGuard(site(func(context.Context, string) (oauth.Principal, error) {
 			return oauth.Principal{}, oauth.ErrUnknownBearer
-		}), server.settings, server.ports)
-		Expect(server.VerifyAfterRefusal(ctx, "host-token", firstResource)).To(Succeed())
-		refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, "host-token", more))
-		Expect(server.VerifyAfterRefusal(ctx, "host-token", firstResource)).To(Succeed())
+		}), server.Settings, server.ports)
+		Expect(server.Tokens.VerifyAfterRefusal(ctx, "host-token", firstResource)).To(Succeed())
+		refusedAs(oauth.InvalidToken, server.Tokens.VerifyAfterRefusal(ctx, "host-token", more))
+		Expect(server.Tokens.VerifyAfterRefusal(ctx, "host-token", firstResource)).To(Succeed())
 	})
 
 	DescribeTable("asks again about a token of the site whose grants end meanwhile, once",
@@ -208,7 +209,7 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			server = serverOver(store, func(c *oauth.Config) { c.HostTokenInUse, c.AcceptHostTokens = true, true })
 			host, err := oauth.ParseHostToken("host-token")
 			Expect(err).NotTo(HaveOccurred())
-			print, err := server.settings.Keys.Fingerprint(host)
+			print, err := server.Settings.Keys.Fingerprint(host)
 			Expect(err).NotTo(HaveOccurred())
 			if !own {
 				print[0]++
@@ -216,11 +217,11 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			asked := 0
 			server.answering(func(context.Context, string) (oauth.Principal, error) {
 				if asked++; asked <= ends {
-					server.ForgetDirectTokens([]oauth.Fingerprint{print})
+					server.Operator.ForgetDirectTokens([]oauth.Fingerprint{print})
 				}
 				return oauth.Principal{Subject: "ada"}, nil
 			})
-			caller, err := server.Authenticate(ctx, "host-token", firstResource)
+			caller, err := server.Tokens.Authenticate(ctx, "host-token", firstResource)
 			Expect(asked).To(Equal(questions))
 			if available {
 				Expect(err).NotTo(HaveOccurred())

@@ -10,11 +10,10 @@ import (
 
 // Introspect tells an MCP server elsewhere who calls it with an access token (RFC 7662). The scopes
 // include implied ones. active is false for every text that is not a valid access token for that
-// server. It refuses a wrong secret with InvalidClient, or with TooManyFailures when too many came
-// from its network. Any other error is an outage.
-func (s *Server) Introspect(ctx context.Context, by client.Credentials, token string) (caller oauth.Caller, active bool,
+// server. It refuses a wrong secret with InvalidClient or TooManyFailures.
+func (s Tokens) Introspect(ctx context.Context, by client.Credentials, token string) (caller oauth.Caller, active bool,
 	err error) {
-	resource, err := s.settings.CheckResourceServer(by.Client, by.Secret)
+	resource, err := s.Settings.CheckResourceServer(by.Client, by.Secret)
 	if err != nil {
 		if wait := s.countUnknown(ctx); wait > 0 {
 			err = oauth.RefuseFor(wait, oauth.TooManyFailures, "K3",
@@ -32,7 +31,7 @@ func (s *Server) Introspect(ctx context.Context, by client.Credentials, token st
 	}
 	if err == nil {
 		attempt.From(ctx).Record(attempt.Call)
-		caller.Scopes = s.settings.ScopesOf(resource).Expand(caller.Scopes)
+		caller.Scopes = s.Settings.ScopesOf(resource).Expand(caller.Scopes)
 	}
 	return caller, err == nil, err
 }

@@ -71,10 +71,9 @@ func (l *lastUses) written(uses map[string]oauth.Use) {
 	}
 }
 
-// FlushUses writes the last uses of grants that were collected since the last call, after the call
-// before it has finished. The caller calls it every second and at the end. A crash loses those of
-// the last second.
-func (s *Server) FlushUses(ctx context.Context) error {
+// FlushUses writes the last uses of grants that were collected since the last call. The caller
+// calls it every second and at the end.
+func (s Operator) FlushUses(ctx context.Context) error {
 	if err := s.flushing.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("waiting for another flush: %w", err)
 	}

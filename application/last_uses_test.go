@@ -32,17 +32,17 @@ var _ = Describe("Flushing the last uses of grants", Label("G15"), func() {
 		use := oauth.Use{At: server.now(), Access: 3}
 		server.uses.pending = map[string]oauth.Use{"g": use}
 		first := make(chan error)
-		go func() { first <- server.FlushUses(ctx) }()
+		go func() { first <- server.Operator.FlushUses(ctx) }()
 		Eventually(ctx, store.writing).Should(Receive(HaveKeyWithValue("g", use)))
 
 		over, cancel := context.WithCancel(ctx)
 		cancel()
-		Expect(server.FlushUses(over)).To(MatchError(context.Canceled), "it waits")
+		Expect(server.Operator.FlushUses(over)).To(MatchError(context.Canceled), "it waits")
 		Expect(server.uses.of("g")).To(Equal(use))
 
 		store.answers <- errors.New("the database has gone")
 		Eventually(ctx, first).Should(Receive(HaveOccurred()))
-		go func() { first <- server.FlushUses(ctx) }()
+		go func() { first <- server.Operator.FlushUses(ctx) }()
 		Eventually(ctx, store.writing).Should(Receive(HaveKeyWithValue("g", use)))
 		store.answers <- nil
 		Eventually(ctx, first).Should(Receive(BeNil()))
@@ -57,7 +57,7 @@ var _ = Describe("Flushing the last uses of grants", Label("G15"), func() {
 			server.uses.pending[strconv.Itoa(i)] = oauth.Use{At: server.now(), Access: 1}
 		}
 		flushed := make(chan error)
-		go func() { flushed <- server.FlushUses(ctx) }()
+		go func() { flushed <- server.Operator.FlushUses(ctx) }()
 		Eventually(ctx, store.writing).Should(Receive())
 		later := server.now().Add(time.Hour)
 		use := func(grant string) oauth.Use {
@@ -81,7 +81,7 @@ var _ = Describe("Flushing the last uses of grants", Label("G15"), func() {
 			server.uses.pending[strconv.Itoa(i)] = oauth.Use{At: server.now(), Access: 1}
 		}
 		flushed := make(chan error)
-		flush := func() { go func() { flushed <- server.FlushUses(ctx) }() }
+		flush := func() { go func() { flushed <- server.Operator.FlushUses(ctx) }() }
 		flush()
 		Eventually(ctx, store.writing).Should(Receive(HaveLen(usesAtOnce)))
 		store.answers <- nil

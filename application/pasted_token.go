@@ -17,9 +17,9 @@ type Pasted struct {
 }
 
 // parsePasted parses the token or the fields from the form of a ticket.
-func (s *Server) parsePasted(pasted Pasted, ticket string, fields credential.Fields) (oauth.HostToken, error) {
+func (s *core) parsePasted(pasted Pasted, ticket string, fields credential.Fields) (oauth.HostToken, error) {
 	if pasted.Reviewed != "" {
-		reviewed, err := oauth.OpenToolReview(pasted.Reviewed, ticket, s.settings, s.now())
+		reviewed, err := oauth.OpenToolReview(pasted.Reviewed, ticket, s.Settings, s.now())
 		return reviewed.Host, err
 	}
 	if len(fields) == 0 {
@@ -29,7 +29,7 @@ func (s *Server) parsePasted(pasted Pasted, ticket string, fields credential.Fie
 }
 
 // check waits for the lane of a guess, and verifies the token with the verifier of the resource.
-func (s *Server) check(ctx context.Context, guess quota.Guess, resource oauth.Resource,
+func (s *core) check(ctx context.Context, guess quota.Guess, resource oauth.Resource,
 	host oauth.HostToken) (principal oauth.Principal, err error) {
 	guess.Resource = resource.String()
 	err = s.enterLane(ctx, guess, host, func(ctx context.Context) error {
@@ -42,9 +42,9 @@ func (s *Server) check(ctx context.Context, guess quota.Guess, resource oauth.Re
 
 // enterLane waits for the lane of a guess, and reports to it what check has found. A client that
 // hangs up does not cancel the check, or it could have tokens checked without being counted.
-func (s *Server) enterLane(ctx context.Context, guess quota.Guess, host oauth.HostToken,
+func (s *core) enterLane(ctx context.Context, guess quota.Guess, host oauth.HostToken,
 	check func(context.Context) error) (err error) {
-	if guess.Token, err = s.settings.Keys.Fingerprint(host); err != nil {
+	if guess.Token, err = s.Settings.Keys.Fingerprint(host); err != nil {
 		return err
 	}
 	leave, err := s.ports.Lanes.Enter(ctx, guess)
@@ -70,13 +70,13 @@ func (s *Server) enterLane(ctx context.Context, guess quota.Guess, host oauth.Ho
 }
 
 // verifyAgain verifies the host token of a grant whose subject is previous.
-func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken,
+func (s *core) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken,
 	previous string) (oauth.Principal, error) {
 	principal, err := s.guardFor(resource).verify(ctx, host, func() {})
 	if err != nil {
 		return principal, err
 	}
-	print, err := s.settings.Keys.Fingerprint(host)
+	print, err := s.Settings.Keys.Fingerprint(host)
 	if err != nil {
 		return principal, err
 	}
@@ -86,7 +86,7 @@ func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host 
 
 // withSubject sets a missing subject: the previous one of a grant, which neither a new server
 // secret nor a replaced host token changes, or that of oauth.KeyedSubject.
-func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken,
+func (s *core) withSubject(principal oauth.Principal, err error, host oauth.HostToken,
 	previous string) (oauth.Principal, error) {
 	if err != nil || principal.Subject != "" {
 		return principal, err
@@ -94,6 +94,6 @@ func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.Ho
 	if principal.Subject = previous; previous != "" {
 		return principal, nil
 	}
-	principal.Subject, err = oauth.KeyedSubject(s.settings.Identity(host), s.settings.Keys)
+	principal.Subject, err = oauth.KeyedSubject(s.Settings.Identity(host), s.Settings.Keys)
 	return principal, err
 }

@@ -21,7 +21,7 @@ import (
 func (s *Server) consent(ctx context.Context, scope string) *Consent {
 	GinkgoHelper()
 	sum := sha256.Sum256([]byte(verifier))
-	consent, err := s.RequestAuthorization(ctx, oauth.Parameters{
+	consent, err := s.Authorize.RequestAuthorization(ctx, oauth.Parameters{
 		"client_id":             {clientID},
 		"redirect_uri":          {callback},
 		"response_type":         {"code"},
@@ -58,10 +58,10 @@ var _ = Describe("Verifying pasted tokens", Label("B20"), func() {
 	// paste sends a form with a token, and returns its error.
 	paste := func(ctx context.Context, token, address string) chan error {
 		GinkgoHelper()
-		by := quota.RequesterAt(netip.MustParseAddr(address), server.settings.Limits.UnlimitedNetworks)
+		by := quota.RequesterAt(netip.MustParseAddr(address), server.Settings.Limits.UnlimitedNetworks)
 		consent, answer := server.consent(context.Background(), ""), make(chan error, 1)
 		go func() {
-			_, err := server.Approve(ctx, consent, Pasted{Token: token, By: by})
+			_, err := server.Authorize.Approve(ctx, consent, Pasted{Token: token, By: by})
 			answer <- err
 		}()
 		return answer
@@ -114,7 +114,7 @@ var _ = Describe("Reporting the check of a pasted token", Label("B6"), func() {
 			server := serverOver(openStore(), func(*oauth.Config) {})
 			told := make(reports, 1)
 			server.ports.Lanes = told
-			Expect(server.FindConnections(ctx, Pasted{Token: "host-token"})).To(HaveField("Active", BeEmpty()))
+			Expect(server.Connections.Find(ctx, Pasted{Token: "host-token"})).To(HaveField("Active", BeEmpty()))
 			Expect(<-told).To(Equal(quota.Wrong))
 		})
 })
@@ -130,7 +130,8 @@ var _ = Describe("The deadline of an approval", Label("B20"), func() {
 				verifying.note(ctx)
 				return oauth.Principal{Subject: "ada"}, nil
 			})
-			Expect(server.Approve(ctx, server.consent(ctx, ""), Pasted{Token: "host-token"})).Error().To(Succeed())
+			Expect(server.Authorize.Approve(ctx, server.consent(ctx, ""), Pasted{Token: "host-token"})).Error().
+				To(Succeed())
 			Expect(<-lanes).To(BeTemporally("<", time.Now().Add(55*time.Second)), "the server waits 60 s")
 			first, confirmed := <-verifying, <-verifying
 			Expect(confirmed).To(BeTemporally(">=", first))
@@ -138,7 +139,8 @@ var _ = Describe("The deadline of an approval", Label("B20"), func() {
 			hurried, cancel := context.WithTimeout(ctx, 4*time.Second)
 			defer cancel()
 			soon, _ := hurried.Deadline()
-			Expect(server.Approve(hurried, server.consent(ctx, ""), Pasted{Token: "another"})).Error().To(Succeed())
+			Expect(server.Authorize.Approve(hurried, server.consent(ctx, ""), Pasted{Token: "another"})).Error().
+				To(Succeed())
 			Expect(<-lanes).To(Equal(soon))
 			Expect(<-verifying).To(Equal(soon))
 			Expect(<-verifying).To(Equal(soon))
@@ -167,7 +169,7 @@ var _ = Describe("Knowing a token as right", Label("B6"), func() {
 		restarted := limits.NewLanes(1, time.Now, nil)
 		server.ports.Lanes = restarted
 		Expect(check(ctx, server, tokens)).To(Succeed())
-		by := quota.RequesterAt(netip.MustParseAddr("203.0.113.7"), server.settings.Limits.UnlimitedNetworks)
+		by := quota.RequesterAt(netip.MustParseAddr("203.0.113.7"), server.Settings.Limits.UnlimitedNetworks)
 		for i := range 2 { // the wrong token, and the turn of this second
 			wrong := quota.Guess{By: by, Token: oauth.Fingerprint{byte(i)}, AtOnce: true}
 			leave, err := restarted.Enter(ctx, wrong)
@@ -176,8 +178,8 @@ var _ = Describe("Knowing a token as right", Label("B6"), func() {
 		}
 		host, err := oauth.ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
-		right := quota.Guess{By: by, Resource: server.settings.Resources[0].Resource.String(), AtOnce: true}
-		right.Token, err = server.settings.Keys.Fingerprint(host)
+		right := quota.Guess{By: by, Resource: server.Settings.Resources[0].Resource.String(), AtOnce: true}
+		right.Token, err = server.Settings.Keys.Fingerprint(host)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(restarted.Enter(ctx, right)).Error().NotTo(HaveOccurred())
 	},
@@ -186,7 +188,7 @@ var _ = Describe("Knowing a token as right", Label("B6"), func() {
 			return err
 		}),
 		Entry("a check of a token in use", func(ctx context.Context, s *Server, t *oauth.Tokens) error {
-			return s.VerifyAfterRefusal(ctx, t.Access.Reveal(), s.settings.Resources[0].Resource)
+			return s.Tokens.VerifyAfterRefusal(ctx, t.Access.Reveal(), s.Settings.Resources[0].Resource)
 		}),
 	)
 })

@@ -12,12 +12,11 @@ import (
 
 // recheck verifies the host token of a grant in use, once for all concurrent calls of the grant.
 // When the site does not know the token any more, it ends the grant and refuses with InvalidToken.
-// Any other error is an outage.
-func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
+func (s *core) recheck(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	_, err, _ := s.rechecks.Do(grant.ID(), func() (any, error) {
 		ctx, start := context.WithoutCancel(ctx), s.now()
 		unseal := func(g *oauth.AccessGrant) (*oauth.UnsealedHostToken, error) {
-			host, err := g.UnsealWithAccessToken(token, s.settings)
+			host, err := g.UnsealWithAccessToken(token, s.Settings)
 			return &oauth.UnsealedHostToken{HostToken: host}, err
 		}
 		_, principal, err := s.reverify(ctx, grant, unseal, oauth.RefuseUnknownToken())
@@ -25,7 +24,7 @@ func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oa
 			return nil, err
 		}
 		return nil, s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
-			g.RecordVerification(principal, s.settings, start)
+			g.RecordVerification(principal, s.Settings, start)
 			return nil
 		})
 	})
@@ -39,7 +38,7 @@ var errReplaced = fmt.Errorf("%w: the host token was replaced meanwhile", oauth.
 // reverify unseals and verifies the host token of a grant outside of any transaction. When the site
 // does not know it any more, no key unseals it, or the grant has a ReasonToEnd, it ends the grant
 // and returns refusal; after any other error the grant stays. The caller calls Forget on the token.
-func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant,
+func (s *core) reverify(ctx context.Context, grant *oauth.AccessGrant,
 	unseal func(*oauth.AccessGrant) (*oauth.UnsealedHostToken, error), refusal error) (
 	host *oauth.UnsealedHostToken, principal oauth.Principal, err error) {
 	for range 2 {
@@ -53,7 +52,7 @@ func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant,
 		reason, detail := oauth.EndedByHostToken, ""
 		switch kind, _ := oauth.KindOf(err); {
 		case err == nil:
-			if reason = grant.ReasonToEnd(principal, s.settings); reason == "" {
+			if reason = grant.ReasonToEnd(principal, s.Settings); reason == "" {
 				return host, principal, nil
 			}
 			if reason == oauth.EndedByNewPerson {
@@ -77,7 +76,7 @@ func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant,
 }
 
 // endUnlessReplaced ends a grant, or returns errReplaced when it has another host token by now.
-func (s *Server) endUnlessReplaced(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason,
+func (s *core) endUnlessReplaced(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason,
 	detail string) error {
 	ended, now := false, s.now()
 	err := s.store.UpdateGrant(ctx, grant, func(newest *oauth.AccessGrant) error {
@@ -93,10 +92,9 @@ func (s *Server) endUnlessReplaced(ctx context.Context, grant *oauth.AccessGrant
 	return err
 }
 
-// endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal. It
-// fails while another replica has a newer server secret, which may unseal it, and while none can be
-// asked.
-func (s *Server) endByLostKey(ctx context.Context, grant *oauth.AccessGrant, refusal error) error {
+// endByLostKey ends a grant whose host token cannot be unsealed any more, unless another replica
+// may have a newer server secret that can, and returns refusal.
+func (s *core) endByLostKey(ctx context.Context, grant *oauth.AccessGrant, refusal error) error {
 	if err := s.AgreeOnSecret(ctx); err != nil {
 		return fmt.Errorf("ending a grant: %w: %w", oauth.ErrUnavailable, err)
 	}
@@ -112,10 +110,9 @@ const (
 )
 
 // VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401.
-// It returns nil if the host token is valid. If it is invalid, it ends the grant and returns
-// InvalidToken. Any other error is an outage of the site. Concurrent calls for one grant share one
-// verification, and its result is cached for some seconds.
-func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
+// If it is invalid, it ends the grant and returns InvalidToken. Any other error is an outage of the
+// site. Concurrent calls for one grant share one verification.
+func (s Tokens) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
 	if s.isDirect(bearer) {
 		direct, err := s.newDirectToken(bearer, resource)
 		if err != nil {
@@ -136,7 +133,7 @@ func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource
 }
 
 // confirm checks once for all concurrent calls with an id, and keeps the result for some seconds.
-func (s *Server) confirm(id string, check func() error) error {
+func (s *core) confirm(id string, check func() error) error {
 	id = "after a refusal " + id // a direct token has another answer too
 	_, err, _ := s.asking.Do(id, func() (any, error) {
 		last, found := s.answers.Get(id)
@@ -165,7 +162,7 @@ func (a answer) isFresh(now time.Time, life time.Duration) bool {
 
 // checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret,
 // under which a token may be valid.
-func (s *Server) checkSecretAgreement() error {
+func (s *core) checkSecretAgreement() error {
 	if s.outdated.Load() {
 		return fmt.Errorf("checking a token: %w: %w", oauth.ErrUnavailable, oauth.ErrOtherSecret)
 	}
@@ -174,11 +171,11 @@ func (s *Server) checkSecretAgreement() error {
 
 // AgreeOnSecret stores the fingerprint of the current server secret for other processes on the
 // store and for later ones. It returns oauth.ErrOtherSecret when they have a newer one.
-func (s *Server) AgreeOnSecret(ctx context.Context) error {
+func (s *core) AgreeOnSecret(ctx context.Context) error {
 	if s.ports.Witness == nil {
 		return nil
 	}
-	prints, err := s.settings.Keys.SecretFingerprints()
+	prints, err := s.Settings.Keys.SecretFingerprints()
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,8 @@ import (
 )
 
 // Refresh verifies the host token again and rotates the refresh token. It ends the grant when a
-// replaced token is presented that gets no successor any more; a request that loses a race does
-// not.
-func (s *Server) Refresh(ctx context.Context, by client.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
+// replaced token is presented that gets no successor any more.
+func (s Tokens) Refresh(ctx context.Context, by client.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	token, err := s.readSecret(ctx, attempt.Refresh, by, p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
 		return nil, err
@@ -29,7 +28,7 @@ func (s *Server) Refresh(ctx context.Context, by client.Credentials, p oauth.Par
 	}
 	now := s.now() // the grace window counts from here, even if the verifier takes long
 	grant.RecordUse(s.uses.of(grant.ID()))
-	refusal := grant.MayRefresh(request, s.settings, now)
+	refusal := grant.MayRefresh(request, s.Settings, now)
 	if errors.Is(refusal, oauth.ErrReused) {
 		_, err = s.endAuthorization(ctx, grant.ID(), oauth.EndedByReuse)
 	}
@@ -37,7 +36,7 @@ func (s *Server) Refresh(ctx context.Context, by client.Credentials, p oauth.Par
 		return nil, cmp.Or(err, refusal)
 	}
 	unseal := func(g *oauth.AccessGrant) (*oauth.UnsealedHostToken, error) {
-		return g.UnsealWithRefreshToken(token, s.settings)
+		return g.UnsealWithRefreshToken(token, s.Settings)
 	}
 	if request.Host, request.Principal, err = s.reverify(ctx, grant, unseal, oauth.RefuseUnknownGrant()); err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (s *Server) Refresh(ctx context.Context, by client.Credentials, p oauth.Par
 	var tokens *oauth.Tokens
 	err = s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) (err error) {
 		g.RecordUse(s.uses.of(g.ID()))
-		tokens, err = g.Refresh(request, s.settings, now)
+		tokens, err = g.Refresh(request, s.Settings, now)
 		return err
 	})
 	if err != nil {

@@ -10,16 +10,15 @@ import (
 )
 
 // ReplaceHostToken moves the connections of a host token to another token of the same person, and
-// returns their number. A site calls it when it replaces one of its tokens, with the values that
-// identify the old one and all values of the new one. It refuses with WrongHostToken when the site
-// does not know the new token, and with OtherHostToken when that token belongs to another person.
-// If the verifier does not name a subject, the site must still accept the old token.
-func (s *Server) ReplaceHostToken(ctx context.Context, values, replacement map[string]string) (int, error) {
+// returns their number. A site calls it with the values that identify the old one and all values of
+// the new one. It refuses with WrongHostToken and OtherHostToken. If the verifier does not name a
+// subject, the site must still accept the old token.
+func (s Operator) ReplaceHostToken(ctx context.Context, values, replacement map[string]string) (int, error) {
 	prints, old, err := s.printsOf(values)
 	if err != nil {
 		return 0, err
 	}
-	host, err := parseHost(s.settings.HostFields, replacement)
+	host, err := parseHost(s.Settings.HostFields, replacement)
 	if err != nil {
 		return 0, err
 	}
@@ -34,14 +33,14 @@ func parseHost(fields credential.Fields, values map[string]string) (oauth.HostTo
 	return oauth.ParseHostFields(fields, func(name string) string { return values[name] })
 }
 
-// ReplaceConnections is ReplaceHostToken for the sealed Connections of a pasted token, with the
-// limits on wrong tokens. It returns the connections of the new token.
-func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted Pasted) (Connections, error) {
+// Replace is Operator.ReplaceHostToken for sealed connections, with the limits on wrong tokens. It
+// returns the connections of the new token.
+func (s Connections) Replace(ctx context.Context, sealed string, pasted Pasted) (FoundConnections, error) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
-	prints, old, err := oauth.OpenConnections(sealed, s.settings, s.now())
+	prints, old, err := oauth.OpenConnections(sealed, s.Settings, s.now())
 	if err != nil {
-		return Connections{}, err
+		return FoundConnections{}, err
 	}
 	found, err := s.activeConnections(ctx, prints, old)
 	if err == nil && len(found.Active) == 0 {
@@ -50,7 +49,7 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 	if err != nil {
 		return found, err
 	}
-	host, err := s.parsePasted(pasted, "", s.settings.HostFields)
+	host, err := s.parsePasted(pasted, "", s.Settings.HostFields)
 	if err != nil {
 		return found, err
 	}
@@ -68,28 +67,28 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 	return s.connectionsOf(ctx, host)
 }
 
-// replaceHost replaces the host token with these fingerprints, after it has asked the verifier of
-// every resource with a connection, unless one of the connections cannot go on with the new one. It
-// verifies that again after it is stored: a push of the site that came before found nothing to end.
-func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old, host oauth.HostToken) (int, error) {
+// replaceHost replaces the host token with these fingerprints, unless one of its connections cannot
+// go on with the new one. It verifies that again after it is stored: a push of the site that came
+// before found nothing to end.
+func (s *core) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old, host oauth.HostToken) (int, error) {
 	by := oauth.NewReplacement(host, s.now())
 	found, err := s.authorizationsOf(ctx, prints)
 	if err != nil {
 		return 0, err
 	}
-	for _, connection := range found.Connections(s.settings, s.now()) {
+	for _, connection := range found.Connections(s.Settings, s.now()) {
 		if err := s.addAnswer(ctx, connection.Resource, by, old); err != nil {
 			return 0, err
 		}
 	}
-	if _, err := found.Replace(by, s.settings, s.now()); err != nil { // these copies are not stored
+	if _, err := found.Replace(by, s.Settings, s.now()); err != nil { // these copies are not stored
 		return 0, err
 	}
 	all := 0
 	for _, print := range prints {
 		replaced := 0
 		err := s.store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) (err error) {
-			replaced, err = found.Replace(by, s.settings, s.now())
+			replaced, err = found.Replace(by, s.Settings, s.now())
 			return err
 		})
 		if err != nil {
@@ -105,7 +104,7 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 		if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
 			continue // an outage ends nothing
 		}
-		prints, printErr := s.settings.Fingerprints(host)
+		prints, printErr := s.Settings.Fingerprints(host)
 		if printErr != nil {
 			return all, printErr
 		}
@@ -116,14 +115,14 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 }
 
 // addAnswer adds the answer of the verifier of a resource.
-func (s *Server) addAnswer(ctx context.Context, resource oauth.Resource, by oauth.Replacement,
+func (s *core) addAnswer(ctx context.Context, resource oauth.Resource, by oauth.Replacement,
 	old oauth.HostToken) (err error) {
-	if _, asked := by.Verified[resource]; asked || s.settings.NameOf(resource) == "" {
+	if _, asked := by.Verified[resource]; asked || s.Settings.NameOf(resource) == "" {
 		return nil
 	}
 	principal, err := s.guardFor(resource).verifyPasted(ctx, by.Host)
 	if err == nil && principal.Subject == "" {
-		_, err = s.guardFor(resource).verifyPasted(ctx, s.settings.CompletedBy(old, by.Host))
+		_, err = s.guardFor(resource).verifyPasted(ctx, s.Settings.CompletedBy(old, by.Host))
 		if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
 			err = oauth.RefuseOtherHostToken(err)
 		}

@@ -18,7 +18,7 @@ type Consent struct {
 
 // RequestAuthorization checks a client's request and returns the question to the person. An error
 // for the client is an *oauth.Refusal; every other error is for the person only.
-func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
+func (s Authorize) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
 	recorder := attempt.From(ctx)
 	recorder.Record(attempt.Authorize)
 	if err := p.CheckNotRepeated("client_id", "redirect_uri", "state"); err != nil {
@@ -27,11 +27,11 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	if p.Get("client_id") == "" {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "A7", "the client_id is missing")
 	}
-	id, err := s.clients.ParseID(p.Get("client_id"))
+	id, err := s.Clients.ParseID(p.Get("client_id"))
 	if err != nil {
 		return nil, err
 	}
-	recorder.Identify("", s.clients.LabelOfID(id))
+	recorder.Identify("", s.Clients.LabelOfID(id))
 	var redirect oauth.RedirectURI
 	var request *oauth.AuthorizationRequest
 	found, err := s.client(ctx, id, p.Get("redirect_uri"))
@@ -40,9 +40,9 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 		redirect, err = found.RedirectURI(p.Get("redirect_uri"))
 	}
 	if err == nil {
-		request, err = oauth.NewAuthorizationRequest(found.Client, redirect, p, s.settings)
+		request, err = oauth.NewAuthorizationRequest(found.Client, redirect, p, s.Settings)
 	}
-	if !s.clients.IsSelfRegistered(id) {
+	if !s.Clients.IsSelfRegistered(id) {
 		err = client.WithHost(id, err)
 	}
 	if err != nil {

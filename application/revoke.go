@@ -9,9 +9,8 @@ import (
 )
 
 // Revoke ends the grant of a refresh token, or a single access token. It ignores tokens that are
-// unknown or of another client. It fails for an outage, and for a client that fails to
-// authenticate.
-func (s *Server) Revoke(ctx context.Context, by client.Credentials, token string) error {
+// unknown or of another client.
+func (s Tokens) Revoke(ctx context.Context, by client.Credentials, token string) error {
 	if _, err := s.admitClient(by); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
-// Package application holds the use cases of the authorization server. Server has a method for
-// each: RequestAuthorization and Approve lead to a code, Exchange and Refresh issue tokens,
-// Authenticate checks them, Revoke and EndGrants end grants. Ports are the interfaces it needs: the
-// store, the clients' documents, the site's verifier and the limits.
+// Package application holds the use cases of the authorization server, in the four parts of Server.
+// Ports are the interfaces that it needs: the store, the clients' documents, the site's verifier
+// and the limits.
 package application
 
 import (
@@ -44,10 +43,31 @@ type Ports struct {
 	Logger     *slog.Logger
 }
 
-// Server runs the use cases. It is safe for concurrent use.
+// Server has the use cases in four parts. It is safe for concurrent use.
 type Server struct {
-	settings     *oauth.Settings
-	clients      *client.Rules
+	*core
+	Authorize   Authorize
+	Tokens      Tokens
+	Connections Connections
+	Operator    Operator
+}
+
+// Authorize has the use cases of the consent page, and registers clients.
+type Authorize struct{ *core }
+
+// Tokens issues, checks and revokes tokens.
+type Tokens struct{ *core }
+
+// Connections has the use cases of the page on which people see and end their grants.
+type Connections struct{ *core }
+
+// Operator has what the host and its operator do with grants, and the background work.
+type Operator struct{ *core }
+
+// core is what the use cases share.
+type core struct {
+	Settings     *oauth.Settings
+	Clients      *client.Rules
 	ports        Ports
 	store        *cachingStore
 	guard        verifierGuard
@@ -65,9 +85,9 @@ type Server struct {
 
 // NewServer returns a server. Ports that are not documented as optional must be set.
 func NewServer(settings *oauth.Settings, clients *client.Rules, ports Ports) *Server {
-	s := &Server{
-		settings:     settings,
-		clients:      clients,
+	s := &core{
+		Settings:     settings,
+		Clients:      clients,
 		ports:        ports,
 		store:        &cachingStore{ports.Store, time.Now, cache.New[string, *trustedGrant](trustedAtMost)},
 		ownGuards:    map[oauth.Resource]verifierGuard{},
@@ -81,12 +101,12 @@ func NewServer(settings *oauth.Settings, clients *client.Rules, ports Ports) *Se
 	for resource, verifier := range ports.Verifiers {
 		s.ownGuards[resource] = newVerifierGuard(verifier, settings, ports)
 	}
-	return s
+	return &Server{s, Authorize{s}, Tokens{s}, Connections{s}, Operator{s}}
 }
 
 // OnGrantEnded adds a function that is called after the end of a grant is stored. Call it before
 // serving.
-func (s *Server) OnGrantEnded(call func(grant string)) {
+func (s Operator) OnGrantEnded(call func(grant string)) {
 	others := s.onGrantEnded
 	s.onGrantEnded = func(grant string) {
 		others(grant)
@@ -95,20 +115,13 @@ func (s *Server) OnGrantEnded(call func(grant string)) {
 }
 
 // ForgetGrants makes the next call of each grant read it, because another process has ended it.
-func (s *Server) ForgetGrants(grants []string) { s.store.forget(grants...) }
-
-// Settings returns the checked Config.
-func (s *Server) Settings() *oauth.Settings { return s.settings }
-
-// Clients returns the rules for clients.
-func (s *Server) Clients() *client.Rules { return s.clients }
+func (s Operator) ForgetGrants(grants []string) { s.store.forget(grants...) }
 
 // now returns the time in milliseconds, the precision of a store.
-func (s *Server) now() time.Time { return s.ports.Now().UTC().Truncate(time.Millisecond) }
+func (s *core) now() time.Time { return s.ports.Now().UTC().Truncate(time.Millisecond) }
 
-// freshEntropy draws what new tokens are made of, before the change, whose
-// closure may run more than once.
-func (s *Server) freshEntropy() (fresh oauth.FreshEntropy, err error) {
+// freshEntropy draws what new tokens are made of, before the change, which may run twice.
+func (s *core) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 	if fresh.Access, err = oauth.NewEntropy(s.ports.Random); err != nil {
 		return fresh, err
 	}
@@ -116,9 +129,8 @@ func (s *Server) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 	return fresh, err
 }
 
-// announceEnd reports the end of a grant, and closes its open streams. The log and the trace also
-// get the detail of the reason.
-func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.EndReason, detail string) {
+// announceEnd reports the end of a grant, and closes its open streams.
+func (s *core) announceEnd(ctx context.Context, grant string, reason oauth.EndReason, detail string) {
 	attributes := []any{"grant", grant, "reason", string(reason)}
 	if detail != "" {
 		attributes = append(attributes, "detail", detail)
@@ -144,7 +156,7 @@ func Events() []string {
 }
 
 // audit logs a decision. The attributes must not contain secrets.
-func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
+func (s *core) audit(ctx context.Context, event string, attributes ...any) {
 	s.ports.Logger.InfoContext(ctx, event, attributes...)
 	if s.ports.OnDecision != nil {
 		s.ports.OnDecision(event)
@@ -152,15 +164,15 @@ func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
 }
 
 // auditOf is audit with the client: by its publisher, or by its label if it registered itself.
-func (s *Server) auditOf(ctx context.Context, event string, of oauth.Client, attributes ...any) {
-	label := s.clients.PublisherOf(of.ID)
-	if s.clients.IsSelfRegistered(of.ID) {
-		label = s.clients.LabelOf(of.ID, of.Name)
+func (s *core) auditOf(ctx context.Context, event string, of oauth.Client, attributes ...any) {
+	label := s.Clients.PublisherOf(of.ID)
+	if s.Clients.IsSelfRegistered(of.ID) {
+		label = s.Clients.LabelOf(of.ID, of.Name)
 	}
 	s.audit(ctx, event, append(attributes, "client", label)...)
 }
 
 // traceAs sets the attempt and the client of the steps of a request.
-func (s *Server) traceAs(ctx context.Context, id string, of oauth.Client) {
-	attempt.From(ctx).Identify(id, s.clients.LabelOf(of.ID, of.Name))
+func (s *core) traceAs(ctx context.Context, id string, of oauth.Client) {
+	attempt.From(ctx).Identify(id, s.Clients.LabelOf(of.ID, of.Name))
 }

@@ -9,11 +9,11 @@ import (
 
 // BindTools makes approvals show how the tools of an MCP server differ from those of an earlier
 // connection. Clients then get their lists through RecordTools.
-func (s *Server) BindTools() { s.bindsTools.Store(true) }
+func (s Tokens) BindTools() { s.bindsTools.Store(true) }
 
 // RecordTools records a list that a client of the grant gets, and returns which of the tools the
 // client may see.
-func (s *Server) RecordTools(ctx context.Context, id string, list toolset.List) (toolset.Pins, error) {
+func (s Tokens) RecordTools(ctx context.Context, id string, list toolset.List) (toolset.Pins, error) {
 	if grant := s.store.Trusted(id); grant != nil && grant.Tools().After(list) == grant.Tools() {
 		return grant.Tools(), nil
 	}
@@ -39,11 +39,11 @@ func (s *Server) RecordTools(ctx context.Context, id string, list toolset.List) 
 
 // reviewTools refuses with an *oauth.ToolReview while the person has not seen how the tools differ
 // from those of an earlier connection.
-func (s *Server) reviewTools(ctx context.Context, consent *Consent, host oauth.HostToken, pasted Pasted) error {
+func (s *core) reviewTools(ctx context.Context, consent *Consent, host oauth.HostToken, pasted Pasted) error {
 	if !s.bindsTools.Load() {
 		return nil
 	}
-	prints, err := s.settings.Fingerprints(host)
+	prints, err := s.Settings.Fingerprints(host)
 	if err != nil {
 		return err
 	}
@@ -57,10 +57,10 @@ func (s *Server) reviewTools(ctx context.Context, consent *Consent, host oauth.H
 		return nil
 	}
 	if pasted.Reviewed != "" {
-		reviewed, err := oauth.OpenToolReview(pasted.Reviewed, consent.Ticket.ID(), s.settings, s.now())
+		reviewed, err := oauth.OpenToolReview(pasted.Reviewed, consent.Ticket.ID(), s.Settings, s.now())
 		if err != nil || reviewed.Include(earlier) {
 			return err
 		}
 	}
-	return oauth.NewToolReview(host, consent.Ticket.ID(), earlier, s.settings, s.now())
+	return oauth.NewToolReview(host, consent.Ticket.ID(), earlier, s.Settings, s.now())
 }

@@ -13,9 +13,8 @@ import (
 )
 
 // readSecret begins a token request: it records the step, admits the client, and parses the secret
-// of the form. It refuses with InvalidRequest when that is missing, and as unknown when it has
-// another format.
-func (s *Server) readSecret(ctx context.Context, step attempt.Kind, by client.Credentials, p oauth.Parameters,
+// of the form.
+func (s *core) readSecret(ctx context.Context, step attempt.Kind, by client.Credentials, p oauth.Parameters,
 	name string, kind oauth.SecretKind) (oauth.Secret, error) {
 	attempt.From(ctx).Record(step)
 	label, err := s.admitClient(by)
@@ -33,8 +32,8 @@ func (s *Server) readSecret(ctx context.Context, step attempt.Kind, by client.Cr
 
 // parseSecret returns ErrNotFound for a text that this server did not issue,
 // without a look into the store.
-func (s *Server) parseSecret(kind oauth.SecretKind, text string) (oauth.Secret, error) {
-	secret, err := oauth.ParseSecret(kind, text, s.settings.Keys)
+func (s *core) parseSecret(kind oauth.SecretKind, text string) (oauth.Secret, error) {
+	secret, err := oauth.ParseSecret(kind, text, s.Settings.Keys)
 	if errors.Is(err, oauth.ErrForeignSecret) {
 		err = cmp.Or(s.checkSecretAgreement(), err)
 	}
@@ -42,9 +41,8 @@ func (s *Server) parseSecret(kind oauth.SecretKind, text string) (oauth.Secret, 
 }
 
 // limitUnknown counts an unknown code or refresh token for the requester, and refuses with
-// TooManyFailures when there are too many. It runs after the lookup, so that a known secret is
-// never refused for its address, even if the request is then refused.
-func (s *Server) limitUnknown(ctx context.Context, err error) error {
+// TooManyFailures when there are too many, but never a known secret.
+func (s *core) limitUnknown(ctx context.Context, err error) error {
 	if !errors.Is(err, oauth.ErrNotFound) {
 		return err
 	}
@@ -56,7 +54,7 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 }
 
 // countUnknown counts an unknown secret for the requester, and returns the wait after too many.
-func (s *Server) countUnknown(ctx context.Context) time.Duration {
+func (s *core) countUnknown(ctx context.Context) time.Duration {
 	wait := s.ports.Rates.Take(s.now(), quota.RequesterFrom(ctx).UnknownToken()...)
 	if wait > 0 {
 		s.ports.Limited.Observe(quota.UnknownTokens, quota.Refused)

@@ -50,7 +50,7 @@ func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, p
 }
 
 // guardFor returns the guard of the verifier of a resource.
-func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
+func (s *core) guardFor(resource oauth.Resource) verifierGuard {
 	if own, has := s.ownGuards[resource]; has {
 		return own
 	}

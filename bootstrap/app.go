@@ -141,7 +141,8 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Logger:     config.Logger,
 	})
 	authz.start(store, chosen.sweepInterval)
-	if err = errors.Join(err, authz.agreeOnSecret(), authz.server.CheckIssuer(context.Background())); err != nil {
+	err = errors.Join(err, authz.agreeOnSecret(), authz.server.Operator.CheckIssuer(context.Background()))
+	if err != nil {
 		authz.Close()
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func (a *OAuthServer) Welcome(c echo.Context) error {
 
 // Resources returns the protected resources (RFC 9728) of the Config in their order.
 func (a *OAuthServer) Resources() []oauth.ProtectedResource {
-	return slices.Clone(a.server.Settings().Resources)
+	return slices.Clone(a.server.Settings.Resources)
 }
 
 // start runs the background work until Close.

@@ -38,7 +38,7 @@ const (
 func (a *OAuthServer) flushUses(ctx context.Context) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	if err := a.server.FlushUses(limited); err != nil {
+	if err := a.server.Operator.FlushUses(limited); err != nil {
 		a.config.Logger.WarnContext(ctx, "cannot store the last uses of grants", "error", err)
 	}
 }
@@ -61,7 +61,7 @@ const sweepInterval = 10 * time.Minute
 
 // sweep deletes expired rows.
 func (a *OAuthServer) sweep(ctx context.Context) {
-	rows, err := a.server.Sweep(ctx)
+	rows, err := a.server.Operator.Sweep(ctx)
 	if err != nil {
 		a.config.Logger.WarnContext(ctx, "cannot delete expired rows", "error", err)
 		return
@@ -100,13 +100,13 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 		watcher: watcher,
 		now:     a.config.Now,
 		logger:  a.config.Logger,
-		forget:  a.server.ForgetGrants,
-		recheck: a.server.ForgetDirectTokens,
+		forget:  a.server.Operator.ForgetGrants,
+		recheck: a.server.Operator.ForgetDirectTokens,
 		since:   a.config.Now(),
 		known:   map[string]time.Time{},
 	}
 	if watches {
-		a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
+		a.server.Operator.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
 		go every(ctx, endedInterval, a.ended.close)
 	}
 }

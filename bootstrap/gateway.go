@@ -65,11 +65,11 @@ func NewGateway(to Upstream, config GatewayConfig, options ...MCPOption) (*MCPSe
 }
 
 func (m *MCPServer) openGateway(to Upstream, config GatewayConfig) error {
-	protection := gateway.Options{Options: m.protection(), Sessions: m.authz.server.Settings().Keys}
+	protection := gateway.Options{Options: m.protection(), Sessions: m.authz.server.Settings.Keys}
 	protection.PassedHeaders = config.Headers
 	if config.BindTools {
-		m.authz.server.BindTools()
-		protection.RecordTools = m.authz.server.RecordTools
+		m.authz.server.Tokens.BindTools()
+		protection.RecordTools = m.authz.server.Tokens.RecordTools
 	}
 	own, err := url.Parse(to.URL)
 	if err != nil {
@@ -79,7 +79,7 @@ func (m *MCPServer) openGateway(to Upstream, config GatewayConfig) error {
 		return slices.Contains(config.Parameters, name) && !own.Query().Has(name)
 	}
 	if config.Credential == CredentialHostToken {
-		protection.HostTokens = m.authz.server
+		protection.HostTokens = m.authz.server.Tokens
 	}
 	if to.IsProgram() {
 		protection.Sessions = m.sessions(&protection.Options)

@@ -75,7 +75,7 @@ func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 // sessions binds ids of sessions in this process; with WithPeers, they name its address.
 func (m *MCPServer) sessions(o *guard.Options) guard.Sessions {
 	m.keepsSessions = true
-	keys := m.authz.server.Settings().Keys
+	keys := m.authz.server.Settings.Keys
 	if m.address == "" {
 		return keys
 	}
@@ -103,16 +103,16 @@ func (m *MCPServer) protection() guard.Options {
 	if m.authz == nil {
 		return o
 	}
-	settings, index := m.authz.server.Settings(), max(m.resourceIndex(), 0) // Register reports an unknown resource
+	settings, index := m.authz.server.Settings, max(m.resourceIndex(), 0) // Register reports an unknown resource
 	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource,
 		settings.Resources[index].Name, index > 0
 	o.Issuer, o.Scopes, o.Links = settings.Issuer, settings.Resources[index].Scopes, settings.Links
-	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
+	o.Authorization, o.Now, o.Logger = m.authz.server.Tokens, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited, o.Calls = settings.Limits, m.authz.limited, m.authz.calls
 	follow := m.authz.follow
 	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string {
-		return m.authz.server.Clients().LabelOf(id, "")
+		return m.authz.server.Clients.LabelOf(id, "")
 	}
 	resource := settings.Resources[index]
 	o.Welcome = func(c echo.Context, status int) error { return m.authz.endpoints.Welcome(c, status, resource) }
@@ -174,7 +174,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 			"with several replicas, a request for a session of another replica gets 404; "+
 			"set advertise (WithPeers), or run one replica", "resource", resource.String())
 	}
-	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
+	m.authz.server.Operator.OnGrantEnded(m.mounted.CloseGrant)
 	m.authz.ended.add(m.mounted)
 	m.mountOn(site)
 	m.authz.registered.add(site, resource, m.mountOn)

@@ -22,11 +22,11 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	consent, err := e.server.RequestAuthorization(e.contextOf(c), parameters)
+	consent, err := e.server.Authorize.RequestAuthorization(e.contextOf(c), parameters)
 	if err != nil {
 		return err
 	}
-	return e.showConsent(c, http.StatusOK, consent, question{fields: pageFields(e.server.Settings().HostFields)})
+	return e.showConsent(c, http.StatusOK, consent, question{fields: pageFields(e.server.Settings.HostFields)})
 }
 
 // decide handles the submitted consent form. It reads the request from the sealed ticket only,
@@ -44,7 +44,7 @@ func (e *Endpoints) decide(c echo.Context) error {
 	switch decision {
 	case "approve", approveElsewhere, "deny":
 	case "return":
-		redirect, err := e.server.OpenRedirect(form.Get("ticket"))
+		redirect, err := e.server.Authorize.OpenRedirect(form.Get("ticket"))
 		if err != nil {
 			return err
 		}
@@ -56,22 +56,22 @@ func (e *Endpoints) decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	consent, err := e.server.OpenConsent(form.Get("ticket"), choice)
+	consent, err := e.server.Authorize.OpenConsent(form.Get("ticket"), choice)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
 	switch decision {
 	case "deny":
-		return e.server.Deny(ctx, consent)
+		return e.server.Authorize.Deny(ctx, consent)
 	case approveElsewhere:
-		callback, err := e.server.ApproveElsewhere(ctx, consent, e.pasted(c, form))
+		callback, err := e.server.Authorize.ApproveElsewhere(ctx, consent, e.pasted(c, form))
 		if err != nil {
 			return e.askAgain(c, consent, form, err)
 		}
 		return e.showCallback(c, callback)
 	}
-	redirect, err := e.server.Approve(ctx, consent, e.pasted(c, form))
+	redirect, err := e.server.Authorize.Approve(ctx, consent, e.pasted(c, form))
 	if err != nil {
 		return e.askAgain(c, consent, form, err)
 	}
@@ -92,7 +92,7 @@ func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form 
 		attempt.From(c.Request().Context()).Refuse(err)
 		return e.showToolReview(c, consent, review, again)
 	}
-	question, isOpen := retryQuestion(e.server.Settings().HostFields, form, err)
+	question, isOpen := retryQuestion(e.server.Settings.HostFields, form, err)
 	if !isOpen {
 		return err
 	}
@@ -129,7 +129,7 @@ func redirectTo(c echo.Context, redirect oauth.Redirect) error {
 }
 
 func (e *Endpoints) showConsent(c echo.Context, status int, consent *application.Consent, asked question) error {
-	settings, request := e.server.Settings(), consent.Ticket.Request()
+	settings, request := e.server.Settings, consent.Ticket.Request()
 	catalogue := settings.ScopesOf(request.Resource)
 	var checkedOn string
 	if at := request.Client.CheckedAt; !at.IsZero() {
@@ -144,7 +144,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		ForeignRedirect: request.ForeignRedirect(),
 		Unnamed:         !request.Client.DeclaresID,
 		SelfRegistered:  request.Client.AuthMethod.SelfRegistered(),
-		Hosted:          e.server.Clients().Hosted(request.Client.ID) != nil,
+		Hosted:          e.server.Clients.Hosted(request.Client.ID) != nil,
 		CheckedOn:       checkedOn,
 		Permissions:     permissions(catalogue, request.Scopes, request.Chosen(consent.Choice)),
 		Offline:         request.Scopes.Has(oauth.OfflineAccess),
@@ -194,11 +194,11 @@ func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 	if refusal.Redirect.Automatic || c.Request().Method == http.MethodPost {
 		return redirectTo(c, refusal.Redirect)
 	}
-	sealed, sealErr := e.server.SealRedirect(refusal.Redirect)
+	sealed, sealErr := e.server.Authorize.SealRedirect(refusal.Redirect)
 	if sealErr != nil {
 		return e.showProblem(c, sealErr, nil)
 	}
-	action := e.server.Settings().Issuer + authorizePath
+	action := e.server.Settings.Issuer + authorizePath
 	return e.showProblem(c, err, &pages.Return{Host: refusal.Redirect.Host, Action: action, Ticket: sealed})
 }
 

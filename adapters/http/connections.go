@@ -14,7 +14,7 @@ import (
 
 // connections shows the form for the host token.
 func (e *Endpoints) connections(c echo.Context) error {
-	return e.askForToken(c, http.StatusOK, question{fields: pageFields(e.server.Settings().IdentityFields)})
+	return e.askForToken(c, http.StatusOK, question{fields: pageFields(e.server.Settings.IdentityFields)})
 }
 
 // change shows the connections of a pasted token, ends some, or replaces the token. It sets no
@@ -40,7 +40,7 @@ func (e *Endpoints) change(c echo.Context) error {
 	case "replace":
 		return e.replaceToken(c, form)
 	case "page":
-		found, err := e.server.ShowConnections(c.Request().Context(), form.Get("ticket"))
+		found, err := e.server.Connections.Show(c.Request().Context(), form.Get("ticket"))
 		if err != nil {
 			return e.refuseTicket(c, err)
 		}
@@ -50,8 +50,8 @@ func (e *Endpoints) change(c echo.Context) error {
 }
 
 func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error {
-	fields := e.server.Settings().IdentityFields
-	found, err := e.server.FindConnections(c.Request().Context(), e.pasted(c, form))
+	fields := e.server.Settings.IdentityFields
+	found, err := e.server.Connections.Find(c.Request().Context(), e.pasted(c, form))
 	if asked, again := retryQuestion(fields, form, err); again {
 		return e.askForToken(c, e.answerError(c, err).status, asked)
 	}
@@ -70,8 +70,8 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 
 // replaceToken gives the connections of the ticket a new token.
 func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
-	found, err := e.server.ReplaceConnections(c.Request().Context(), form.Get("ticket"), e.pasted(c, form))
-	if asked, again := retryQuestion(e.server.Settings().HostFields, form, err); again {
+	found, err := e.server.Connections.Replace(c.Request().Context(), form.Get("ticket"), e.pasted(c, form))
+	if asked, again := retryQuestion(e.server.Settings.HostFields, form, err); again {
 		o := e.answerError(c, err)
 		shown := e.connectionsPage(found, pageIn(form))
 		shown.Replacement, shown.ReplacementProblem, shown.RetryIn = asked.fields, asked.problem, asked.retryIn
@@ -81,14 +81,14 @@ func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 		return e.refuseTicket(c, err)
 	}
 	done := "The apps now use the new token."
-	if len(e.server.Settings().HostFields) > 0 {
+	if len(e.server.Settings.HostFields) > 0 {
 		done = "The apps now use the new credentials."
 	}
 	return e.showConnections(c, found, 1, pages.Connections{Done: done})
 }
 
 func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant string) error {
-	ended, left, err := e.server.EndConnection(c.Request().Context(), form.Get("ticket"), grant)
+	ended, left, err := e.server.Connections.End(c.Request().Context(), form.Get("ticket"), grant)
 	if err != nil {
 		return e.refuseTicket(c, err)
 	}
@@ -102,7 +102,7 @@ func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant s
 // refuseTicket shows the form for the token again when the ticket has expired.
 func (e *Endpoints) refuseTicket(c echo.Context, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
-		asked := question{fields: pageFields(e.server.Settings().IdentityFields),
+		asked := question{fields: pageFields(e.server.Settings.IdentityFields),
 			problem: "This page is out of date. Paste your token again."}
 		if len(asked.fields) > 0 {
 			asked.problem = "This page is out of date. Fill in the form again."
@@ -132,7 +132,7 @@ func (e *Endpoints) askForToken(c echo.Context, status int, asked question) erro
 const connectionsOnPage = 25
 
 // showConnections shows a page of the connections, with the Done and the Ended of told.
-func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int,
+func (e *Endpoints) showConnections(c echo.Context, found application.FoundConnections, page int,
 	told pages.Connections) error {
 	shown := e.connectionsPage(found, page)
 	shown.Done, shown.Ended = told.Done, told.Ended
@@ -143,11 +143,11 @@ func (e *Endpoints) writeConnections(c echo.Context, status int, shown pages.Con
 	return e.edition(c).WriteConnections(c.Response(), status, shown)
 }
 
-func (e *Endpoints) connectionsPage(found application.Connections, page int) pages.Connections {
-	all, limits := len(found.Active), e.server.Settings().Limits
+func (e *Endpoints) connectionsPage(found application.FoundConnections, page int) pages.Connections {
+	all, limits := len(found.Active), e.server.Settings.Limits
 	shown := pages.Connections{
-		Fields:      pageFields(e.server.Settings().IdentityFields),
-		Replacement: pageFields(e.server.Settings().HostFields),
+		Fields:      pageFields(e.server.Settings.IdentityFields),
+		Replacement: pageFields(e.server.Settings.HostFields),
 		Action:      e.connectionsURL(),
 		Ticket:      found.Sealed,
 		Now:         found.At,
@@ -177,7 +177,7 @@ func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
 		Server:        pages.Server{Name: c.ResourceName, URL: c.Resource.String()},
 		Loopback:      c.Loopback,
 		PrivateScheme: c.PrivateScheme,
-		Permissions:   permissions(e.server.Settings().ScopesOf(c.Resource), c.Scopes, c.Scopes),
+		Permissions:   permissions(e.server.Settings.ScopesOf(c.Resource), c.Scopes, c.Scopes),
 		Waiting:       c.Waiting,
 		CreatedAt:     c.CreatedAt,
 		LastUsedAt:    c.LastUsedAt,

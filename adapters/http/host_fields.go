@@ -18,7 +18,7 @@ const (
 
 // inputs returns the names of the inputs for the token or the fields.
 func (e *Endpoints) inputs() (names []string) {
-	fields := e.server.Settings().HostFields
+	fields := e.server.Settings.HostFields
 	if len(fields) == 0 {
 		return []string{tokenInput}
 	}
@@ -35,7 +35,7 @@ func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pa
 		By:       e.RequesterOf(c),
 		Reviewed: form.Get(reviewedInput),
 	}
-	if fields := e.server.Settings().HostFields; len(fields) > 0 {
+	if fields := e.server.Settings.HostFields; len(fields) > 0 {
 		pasted.Fields = map[string]string{}
 		for _, field := range fields {
 			pasted.Fields[field.Name] = form.Get(fieldPrefix + field.Name)

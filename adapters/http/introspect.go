@@ -40,7 +40,7 @@ func (e *Endpoints) introspect(c echo.Context) error {
 	if form.Get("token") == "" {
 		return oauth.Refuse(oauth.InvalidRequest, "K4", "the token is missing")
 	}
-	caller, active, err := e.server.Introspect(e.contextOf(c), by, form.Get("token"))
+	caller, active, err := e.server.Tokens.Introspect(e.contextOf(c), by, form.Get("token"))
 	switch {
 	case err != nil:
 		return err
@@ -57,7 +57,7 @@ func (e *Endpoints) introspect(c echo.Context) error {
 		Username:   caller.Account,
 		Roles:      caller.Roles,
 		Audience:   by.Client,
-		Issuer:     e.server.Settings().Issuer,
+		Issuer:     e.server.Settings.Issuer,
 		IssuedAt:   caller.IssuedAt.Unix(),
 		ExpiresAt:  caller.ExpiresAt.Unix(),
 	})

@@ -33,7 +33,7 @@ type serverMetadata struct {
 }
 
 func (e *Endpoints) metadata() serverMetadata {
-	settings := e.server.Settings()
+	settings := e.server.Settings
 	methods := []string{string(oauth.PublicClient), string(oauth.PrivateKeyJWT)}
 	algorithms := client.AssertionAlgorithms()
 	registration := ""

@@ -18,7 +18,7 @@ import (
 // register answers a registration request (RFC 7591 §3).
 func (e *Endpoints) register(c echo.Context) error {
 	ctx := e.contextOf(c)
-	if err := e.server.AdmitRegistration(ctx); err != nil {
+	if err := e.server.Authorize.AdmitRegistration(ctx); err != nil {
 		return err // not traced, so that a flood writes no rows
 	}
 	registration, err := e.registration(c)
@@ -42,7 +42,7 @@ func (e *Endpoints) registration(c echo.Context) (application.Registration, erro
 	if err != nil {
 		return application.Registration{}, err
 	}
-	return e.server.Register(c.Request().Context(), members)
+	return e.server.Authorize.Register(c.Request().Context(), members)
 }
 
 // readJSON reads the body of a registration request as strictly as a published document.
@@ -113,7 +113,7 @@ func (e *Endpoints) registeredClient(c echo.Context) error {
 	if !found || address.RawQuery != "" || address.ForceQuery {
 		return unknown
 	}
-	registered, err := e.server.Clients().Open(oauth.RestoreClientID(e.server.Settings().Issuer + path))
+	registered, err := e.server.Clients.Open(oauth.RestoreClientID(e.server.Settings.Issuer + path))
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
 		return unknown
 	}

@@ -16,7 +16,7 @@ func (e *Endpoints) RequesterOf(c echo.Context) quota.Requester {
 	if err != nil {
 		peer = netip.IPv4Unspecified()
 	}
-	return quota.RequesterAt(peer, e.server.Settings().Limits.UnlimitedNetworks)
+	return quota.RequesterAt(peer, e.server.Settings.Limits.UnlimitedNetworks)
 }
 
 // contextOf returns the context of the request with the requester for which all other limits count.

@@ -17,7 +17,7 @@ func (e *Endpoints) revoke(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.server.Revoke(e.contextOf(c), credentials, form.Get("token")); err != nil {
+	if err := e.server.Tokens.Revoke(e.contextOf(c), credentials, form.Get("token")); err != nil {
 		return err
 	}
 	noStore(c)

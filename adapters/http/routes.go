@@ -42,11 +42,11 @@ type Options struct {
 // New returns the endpoints of a server. The URLs that they publish come from the configured
 // issuer.
 func New(server *application.Server, o Options) (*Endpoints, error) {
-	issuer, err := url.Parse(server.Settings().Issuer)
+	issuer, err := url.Parse(server.Settings.Issuer)
 	if err != nil {
 		return nil, err
 	}
-	drawn, err := pages.New(issuer.Host, o.Appearance, server.Settings().Links)
+	drawn, err := pages.New(issuer.Host, o.Appearance, server.Settings.Links)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ const (
 func (e *Endpoints) Mount(site *echo.Echo) {
 	metadata := wellknown.New(attempt.ServerMetadata, e.metadata())
 	base := e.issuer.Path
-	if !e.server.Settings().SelfRegistration {
+	if !e.server.Settings.SelfRegistration {
 		e.refuseRegistration(site, base)
 		metadata.Note(oauth.Refuse(oauth.InvalidRequest, "F4", ""))
 	}
@@ -97,7 +97,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		{base + revokePath, "POST, OPTIONS",
 			map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
 	}
-	if e.server.Settings().Introspects() {
+	if e.server.Settings.Introspects() {
 		ask := map[string]endpoint{http.MethodPost: e.introspect}
 		routes = append(routes, route{base + introspectPath, "POST", ask, e.failInJSON, ""})
 	}
@@ -124,7 +124,7 @@ type route struct {
 // selfRegistration returns the routes of clients that register themselves, none unless the operator
 // allows it.
 func (e *Endpoints) selfRegistration(base string) []route {
-	if !e.server.Settings().SelfRegistration {
+	if !e.server.Settings.SelfRegistration {
 		return nil
 	}
 	document := map[string]endpoint{http.MethodGet: e.registeredClient, http.MethodHead: e.registeredClient,
@@ -138,8 +138,8 @@ func (e *Endpoints) selfRegistration(base string) []route {
 
 // hostedClients returns the route of each client whose document this server publishes.
 func (e *Endpoints) hostedClients(base string) (routes []route) {
-	for _, hosted := range e.server.Clients().AllHosted() {
-		path := strings.TrimPrefix(hosted.ID.String(), e.server.Settings().Issuer)
+	for _, hosted := range e.server.Clients.AllHosted() {
+		path := strings.TrimPrefix(hosted.ID.String(), e.server.Settings.Issuer)
 		publish := func(c echo.Context) error { return writeJSON(c, http.StatusOK, documentOf(hosted)) }
 		document := map[string]endpoint{http.MethodGet: publish, http.MethodHead: publish,
 			http.MethodOptions: preflightOfDocument}

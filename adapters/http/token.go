@@ -22,9 +22,9 @@ func (e *Endpoints) token(c echo.Context) error {
 	var issue func(context.Context, client.Credentials, oauth.Parameters) (*oauth.Tokens, error)
 	switch form.Get("grant_type") {
 	case "authorization_code":
-		issue = e.server.Exchange
+		issue = e.server.Tokens.Exchange
 	case "refresh_token":
-		issue = e.server.Refresh
+		issue = e.server.Tokens.Refresh
 	case "":
 		return oauth.Refuse(oauth.InvalidRequest, "D6", "the grant_type is missing")
 	default:

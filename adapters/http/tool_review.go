@@ -20,7 +20,7 @@ func (e *Endpoints) showToolReview(c echo.Context, consent *application.Consent,
 	decision := form.Get("decision")
 	form.Del("decision")
 	form.Set(reviewedInput, review.Sealed)
-	settings, request := e.server.Settings(), consent.Ticket.Request()
+	settings, request := e.server.Settings, consent.Ticket.Request()
 	return e.edition(c).WriteToolReview(c.Response(), pages.ToolReview{
 		ClientName:   request.Client.Name,
 		RedirectHost: request.RedirectURI.Host(),

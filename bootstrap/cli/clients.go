@@ -120,7 +120,7 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 				method = oauth.ClientSecretBasic
 			}
 			return withGrants(config, errOut, func(server *application.Server) error {
-				registered, err := server.Register(cmd.Context(), map[string]any{
+				registered, err := server.Authorize.Register(cmd.Context(), map[string]any{
 					"client_name":                name,
 					"redirect_uris":              uris,
 					"grant_types":                []any{"authorization_code", "refresh_token"},

@@ -71,7 +71,7 @@ func newGrantsList(in io.Reader, out, errOut io.Writer) *cobra.Command {
 					chosen, err = chooseGrants(cmd.Context(), grants, filter)
 				} else {
 					err = withToken(cmd.Context(), in, errOut, "list", func(token string) (_ int, err error) {
-						chosen, err = grants.GrantsOf(cmd.Context(), token)
+						chosen, err = grants.Operator.GrantsOf(cmd.Context(), token)
 						return len(chosen), err
 					})
 				}
@@ -173,7 +173,7 @@ func withGrants(config *service.Config, errOut io.Writer, use func(*application.
 
 func chooseGrants(ctx context.Context, grants *application.Server,
 	filter grantFilter) (chosen []oauth.Connection, err error) {
-	for grant, err := range grants.Grants(ctx) {
+	for grant, err := range grants.Operator.Grants(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -209,7 +209,7 @@ func withToken(ctx context.Context, in io.Reader, prompt io.Writer, verb string,
 // connections page.
 func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
 	return withToken(ctx, in, prompt, "end", func(token string) (ended int, err error) {
-		if ended, err = grants.EndLeaked(ctx, token); err == nil && ended > 0 {
+		if ended, err = grants.Operator.EndLeaked(ctx, token); err == nil && ended > 0 {
 			_, err = fmt.Fprintf(out, "ended: %d\n", ended)
 		}
 		return ended, err
@@ -222,7 +222,8 @@ func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Co
 	for _, grant := range shown {
 		chosen[grant.ID] = true
 	}
-	ended, err := grants.EndGrants(ctx, func(g oauth.Connection) bool { return chosen[g.ID] }, oauth.EndedByOperator)
+	isChosen := func(g oauth.Connection) bool { return chosen[g.ID] }
+	ended, err := grants.Operator.EndGrants(ctx, isChosen, oauth.EndedByOperator)
 	if err == nil {
 		_, err = fmt.Fprintf(out, "ended: %d\n", ended)
 	}
