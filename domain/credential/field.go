@@ -11,8 +11,9 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Token is the name of the field that every verifier can verify.
@@ -130,7 +131,7 @@ func (f Field) check() error {
 	if f.Name == Token && !f.Secret {
 		return errors.New("the field token is not secret: mark it as secret, or choose another name")
 	}
-	if _, err := f.pattern(); err != nil {
+	if _, err := regexp.Compile(f.Pattern); err != nil {
 		return errors.New("the pattern is not a regular expression: write it in the syntax of RE2, " +
 			"such as [a-z0-9]{32}")
 	}
@@ -141,17 +142,6 @@ func (f Field) check() error {
 		return errors.New("the default does not match the field's own pattern: change one of them")
 	}
 	return nil
-}
-
-// pattern returns the compiled Pattern, or nil without one.
-func (f Field) pattern() (*regexp.Regexp, error) {
-	if f.Pattern == "" {
-		return nil, nil
-	}
-	if _, err := regexp.Compile(f.Pattern); err != nil { // parentheses that do not match could end the group below
-		return nil, err
-	}
-	return regexp.Compile(`^(?:` + f.Pattern + `)$`)
 }
 
 // Reason is why a value is refused.
@@ -239,7 +229,7 @@ func (f Field) parse(entered string) (string, error) {
 	if HasControl(value) {
 		return "", &ValueError{f, Control}
 	}
-	if pattern, err := f.pattern(); err != nil || pattern != nil && !pattern.MatchString(value) {
+	if whole, _ := regexp.MatchString(`^(?:`+f.Pattern+`)$`, value); f.Pattern != "" && !whole {
 		return "", &ValueError{f, Malformed}
 	}
 	return value, nil
@@ -254,47 +244,31 @@ const manyFields = "\x01"
 // Encode returns the values as one text: a lone token as it is, so that a site without fields has
 // the same text, and other values with their lengths, sorted by name. Empty values are left out.
 func (v Values) Encode() string {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(v)), func(name string) bool { return v[name] == "" })
-	if len(names) == 1 && names[0] == Token {
-		return v[Token]
-	}
-	var text strings.Builder
-	text.WriteString(manyFields)
-	for _, name := range names {
-		for _, part := range []string{name, v[name]} {
-			text.WriteString(strconv.Itoa(len(part)) + ":" + part)
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if v[name] != "" {
+			texts = append(texts, name, v[name])
 		}
 	}
-	return text.String()
+	if len(texts) == 2 && texts[0] == Token {
+		return v[Token]
+	}
+	return manyFields + string(seal.PackTexts(texts...))
 }
 
 // Decode is the reverse of Encode. A text that is not encoded is a token.
 func Decode(text string) Values {
-	rest, many := strings.CutPrefix(text, manyFields)
+	packed, many := strings.CutPrefix(text, manyFields)
 	if !many {
 		return Values{Token: text}
 	}
+	texts, err := seal.UnpackTexts([]byte(packed))
+	if err != nil || len(texts)%2 != 0 {
+		return Values{}
+	}
 	values := Values{}
-	for rest != "" {
-		var name, value string
-		var ok bool
-		if name, rest, ok = cutPart(rest); !ok {
-			return Values{}
-		}
-		if value, rest, ok = cutPart(rest); !ok {
-			return Values{}
-		}
-		values[name] = value
+	for field := range slices.Chunk(texts, 2) {
+		values[field[0]] = field[1]
 	}
 	return values
-}
-
-// cutPart returns the text before and after the first length-prefixed part.
-func cutPart(text string) (part, rest string, ok bool) {
-	length, after, found := strings.Cut(text, ":")
-	size, err := strconv.ParseUint(length, 10, 16)
-	if !found || err != nil || int(size) > len(after) {
-		return "", "", false
-	}
-	return after[:size], after[size:], true
 }

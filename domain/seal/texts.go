@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PackTexts joins texts with length prefixes for a box, because escaping would make the largest
-// request too large for its form.
+// PackTexts joins texts with length prefixes, because escaping would make the largest request too
+// large for its form.
 func PackTexts(texts ...string) (packed []byte) {
 	for _, text := range texts {
 		packed = strconv.AppendInt(packed, int64(len(text)), 10)
