@@ -11,7 +11,7 @@ import (
 
 const (
 	maxFrames = 64
-	skipped   = 3 // runtime.Callers, stack and New
+	skipped   = 2 // runtime.Callers and New
 )
 
 // Panic is a recovered panic. It is an error whose text has one line for each function.
@@ -22,11 +22,7 @@ type Panic struct {
 
 // New describes the value of recover. Call it in the deferred function, where the stack of the
 // panic still exists.
-func New(value any) *Panic { return &Panic{Type: fmt.Sprintf("%T", value), Stack: stack()} }
-
-func (p *Panic) Error() string { return "panic with a value of type " + p.Type + "\n" + p.Stack }
-
-func stack() string {
+func New(value any) *Panic {
 	var found [maxFrames]uintptr
 	frames := runtime.CallersFrames(found[:runtime.Callers(skipped, found[:])])
 	var text strings.Builder
@@ -34,7 +30,9 @@ func stack() string {
 		frame, more := frames.Next()
 		_, _ = fmt.Fprintf(&text, "%s\n\t%s:%d\n", frame.Function, frame.File, frame.Line)
 		if !more {
-			return text.String()
+			return &Panic{fmt.Sprintf("%T", value), text.String()}
 		}
 	}
 }
+
+func (p *Panic) Error() string { return "panic with a value of type " + p.Type + "\n" + p.Stack }

@@ -23,7 +23,7 @@ func (f Fingerprint) Bytes() []byte {
 func (k KeyRing) Fingerprints(hostToken Confidential) ([]Fingerprint, error) {
 	tags, err := k.Tags("host-fp", hostToken.Reveal())
 	if err != nil {
-		return nil, fmt.Errorf("deriving the fingerprint keys: %w", err)
+		return nil, err
 	}
 	prints := make([]Fingerprint, 0, len(tags))
 	for _, tag := range tags {

@@ -3,7 +3,6 @@ package seal
 import (
 	"crypto/hmac"
 	"encoding/base64"
-	"fmt"
 	"strings"
 )
 
@@ -38,11 +37,7 @@ func (k KeyRing) OpenSession(bound, owner string) (session string, ok bool, err 
 }
 
 func (k KeyRing) sessionTags(session, owner string) ([]Tag, error) {
-	tags, err := k.Tags("session", owner, "\x00", session) // no owner has a zero byte
-	if err != nil {
-		return nil, fmt.Errorf("deriving a session key: %w", err)
-	}
-	return tags, nil
+	return k.Tags("session", owner, "\x00", session) // no owner has a zero byte
 }
 
 func encodeTag(t Tag) string { return base64.RawURLEncoding.EncodeToString(t[:sessionTagBytes]) }
