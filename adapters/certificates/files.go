@@ -48,10 +48,7 @@ func OpenFiles(name, cert, key string, now func() time.Time, logger *slog.Logger
 		now:    now,
 		logger: logger,
 	}
-	if err := f.load(); err != nil {
-		return nil, err
-	}
-	return f, nil
+	return f, f.load()
 }
 
 // TLS returns a configuration for TLS 1.2 and later.
@@ -81,14 +78,15 @@ func (f *Files) load() error {
 	defer f.warn()
 	cert, certErr := readFile(f.name+"-cert", f.cert)
 	key, keyErr := readFile(f.name+"-key", f.key)
-	if err := errors.Join(certErr, keyErr); err != nil {
-		if !f.changed(err.Error()) {
-			return nil
-		}
-		return err
+	content, err := string(cert)+string(key), errors.Join(certErr, keyErr)
+	if err != nil {
+		content = err.Error()
 	}
-	if !f.changed(string(cert)+string(key)) && f.current != nil {
+	if content == f.content && f.current != nil {
 		return nil
+	}
+	if f.content = content; err != nil {
+		return err
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
@@ -113,13 +111,6 @@ func readFile(setting, path string) (text []byte, err error) {
 		return nil, oauth.NewMistake(setting, "cannot be read: %w", err)
 	}
 	return text, nil
-}
-
-// changed reports whether the content differs from that of the previous call.
-func (f *Files) changed(content string) bool {
-	previous := f.content
-	f.content = content
-	return content != previous
 }
 
 // warn logs once a day that the certificate expires soon.
