@@ -68,9 +68,6 @@ func (r rule) matches(name, folded string) bool {
 
 // Globs is path.Match, but a slash has no special meaning, because names and URIs contain slashes.
 func Globs(pattern, name string) bool {
-	if pattern == everything {
-		return true
-	}
 	matched, err := path.Match(withoutSlashes.Replace(pattern), withoutSlashes.Replace(name))
 	return matched && err == nil
 }
@@ -144,30 +141,24 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 	if !parsed.forAll && len(callers) == 0 {
 		return rule{}, errors.New("nothing follows for: write role:NAME or scope:NAME, or leave out for")
 	}
-	return parsed, parsed.addCallers(callers, known)
-}
-
-func (r *rule) addCallers(callers []string, known Vocabulary) error {
 	for _, caller := range callers {
-		kind, name, _ := strings.Cut(caller, ":")
-		switch {
+		switch kind, name, _ := strings.Cut(caller, ":"); {
+		case kind == "role" && name != "" && known.Roles:
+			parsed.roles = append(parsed.roles, name)
 		case kind == "role" && name != "":
-			if !known.Roles {
-				return fmt.Errorf(
-					"%q is a role, but the verifier names no roles: choose another verifier, or use scopes", caller)
-			}
-			r.roles = append(r.roles, name)
+			return rule{}, fmt.Errorf("%q is a role, but the verifier names no roles: choose another verifier, or use "+
+				"scopes", caller)
 		case kind == "scope" && name != "":
 			granted := known.Scopes(name)
 			if len(granted) == 0 {
-				return fmt.Errorf("%q is not a scope of this server: add it to scopes, or correct it", name)
+				return rule{}, fmt.Errorf("%q is not a scope of this server: add it to scopes, or correct it", name)
 			}
-			r.scopes = append(r.scopes, granted...)
+			parsed.scopes = append(parsed.scopes, granted...)
 		default:
-			return fmt.Errorf("%q is not a caller: after for, write role:NAME or scope:NAME", caller)
+			return rule{}, fmt.Errorf("%q is not a caller: after for, write role:NAME or scope:NAME", caller)
 		}
 	}
-	return nil
+	return parsed, nil
 }
 
 // cover reports whether earlier rules for all callers decide about each pattern of a rule.
