@@ -39,7 +39,7 @@ func attributes(call audit.Call, withArguments bool) []slog.Attr {
 		slog.String("resource", call.Resource),
 		slog.String("method", call.Method),
 		optional(call.Name != "", "name", call.Name),
-		optional(call.Arguments != nil, "arguments_sha256", call.ArgumentsDigest()),
+		optional(call.Arguments != nil, "arguments_sha256", hashOf(call.Arguments)),
 		optional(withArguments && json.Valid(call.Arguments), "arguments", json.RawMessage(call.Arguments)),
 		slog.String("outcome", string(call.Outcome)),
 		optional(call.Code != nil, "code", call.Code),

@@ -4,8 +4,6 @@ package audit
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -41,15 +39,6 @@ type Call struct {
 	Rule      string // that refused the call; "" for none
 	Status    int    // of the HTTP response; 0 if it is not known
 	Duration  time.Duration
-}
-
-// ArgumentsDigest returns the SHA-256 of the arguments in hexadecimal digits, "" for none.
-func (c Call) ArgumentsDigest() string {
-	if c.Arguments == nil {
-		return ""
-	}
-	digest := sha256.Sum256(c.Arguments)
-	return hex.EncodeToString(digest[:])
 }
 
 // Recorder records a call. It must not keep the Arguments.
