@@ -15,7 +15,7 @@ func connectable(o Config, address string) error {
 	if ip.Is4() {
 		network = "tcp4"
 	}
-	return newAddressCheck(o).control(network, netip.AddrPortFrom(ip, 443).String(), nil)
+	return addressCheck(o)(network, netip.AddrPortFrom(ip, 443).String(), nil)
 }
 
 var _ = Describe("Checking an address before connecting", func() {
@@ -55,7 +55,7 @@ var _ = Describe("Checking an address before connecting", func() {
 	It("permits port 443, those of the operator, and any in development", Label("C7"), func() {
 		checked := func(o Config, port uint16) error {
 			target := netip.AddrPortFrom(netip.MustParseAddr("1.1.1.1"), port)
-			return newAddressCheck(o).control("tcp4", target.String(), nil)
+			return addressCheck(o)("tcp4", target.String(), nil)
 		}
 		Expect(checked(Config{}, 443)).To(Succeed())
 		Expect(checked(Config{}, 80)).NotTo(Succeed())

@@ -111,7 +111,10 @@ func newDirectory(o Config, l limits) *Directory {
 	}
 	d.documents = newFetchCache(d, 1024, l.bodyBytes, d.readClient)
 	d.documents.store = o.Store
-	d.keySets = newFetchCache(d, 64, l.keySetBytes, readKeySet)
+	d.keySets = newFetchCache(d, 64, l.keySetBytes,
+		func(_ context.Context, _ oauth.ClientID, members map[string]any) (client.KeySet, error) {
+			return client.NewKeySet(members)
+		})
 	return d
 }
 
@@ -200,10 +203,6 @@ func (d *Directory) readClient(ctx context.Context, id oauth.ClientID,
 			id.String(), "ignored", metadata.IgnoredRedirects)
 	}
 	return metadata, nil
-}
-
-func readKeySet(_ context.Context, _ oauth.ClientID, members map[string]any) (client.KeySet, error) {
-	return client.NewKeySet(members)
 }
 
 // Answer is what the host of a document answered. Status is 0 when it did not answer.
