@@ -61,6 +61,7 @@ func (s *site) introspection(change ...func(*IntrospectionOptions)) *Verifier {
 		URL:       s.URL + "/introspect",
 		ClientID:  "paste port",
 		Secret:    "pa&ss",
+		Now:       time.Now,
 	}
 	for _, apply := range change {
 		apply(&o)

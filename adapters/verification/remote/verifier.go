@@ -34,14 +34,7 @@ type Verifier struct {
 	client  *http.Client
 	logger  *slog.Logger
 	request func(ctx context.Context, token string) (*http.Request, error)
-	read    func(answer) (oauth.Principal, error)
-}
-
-// answer is a response with its whole body.
-type answer struct {
-	status      int
-	contentType string
-	body        []byte
+	read    func(response *http.Response, body []byte) (oauth.Principal, error)
 }
 
 type problem = outbound.Problem
@@ -75,12 +68,12 @@ func (v *Verifier) ask(request *http.Request) (oauth.Principal, error) {
 	case len(body) > maxAnswer:
 		return oauth.Principal{}, problem(fmt.Sprintf("it answered with more than %d bytes", maxAnswer))
 	}
-	return v.read(answer{response.StatusCode, response.Header.Get("Content-Type"), body})
+	return v.read(response, body)
 }
 
 // decode decodes the members, whatever the case of their names, and refuses duplicates.
-func (a answer) decode(into any) error {
-	if json.Unmarshal(a.body, into, json.MatchCaseInsensitiveNames(true)) != nil {
+func decode(body []byte, into any) error {
+	if json.Unmarshal(body, into, json.MatchCaseInsensitiveNames(true)) != nil {
 		return mistake("its JSON is malformed, or a member has another type than documented")
 	}
 	return nil
@@ -117,13 +110,13 @@ func NewEndpoint(url string, t Transport) *Verifier {
 	return &Verifier{t.Client(), t.Logger, request, readEndpoint}
 }
 
-func readEndpoint(got answer) (oauth.Principal, error) {
-	switch {
-	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
+func readEndpoint(response *http.Response, body []byte) (oauth.Principal, error) {
+	switch status := response.StatusCode; {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return oauth.Principal{}, oauth.ErrUnknownBearer
-	case got.status < 200 || got.status > 299:
-		return oauth.Principal{}, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status))
-	case !outbound.IsJSON(got.contentType) || len(got.body) == 0:
+	case status < 200 || status > 299:
+		return oauth.Principal{}, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", status))
+	case !outbound.IsJSON(response.Header.Get("Content-Type")) || len(body) == 0:
 		return oauth.Principal{}, nil
 	}
 	var found struct {
@@ -133,7 +126,7 @@ func readEndpoint(got answer) (oauth.Principal, error) {
 		Roles   []string   `json:"roles"`
 		Scopes  []string   `json:"scopes"`
 	}
-	if err := got.decode(&found); err != nil {
+	if err := decode(body, &found); err != nil {
 		return oauth.Principal{}, err
 	}
 	return oauth.Principal{
@@ -153,16 +146,13 @@ type IntrospectionOptions struct {
 	// ScopeCeiling limits grants to the scope of the token. It is off by default, because that
 	// scope is of the site's own authorization server, whose scopes may differ from ours.
 	ScopeCeiling bool
-	Now          func() time.Time // nil for time.Now
+	Now          func() time.Time
 }
 
 // NewIntrospection returns a verifier that calls an RFC 7662 endpoint. A token is valid when it is
 // active and not expired. sub is the subject, jti the token id, and roles (RFC 9068 §2.2.3.1) are
 // the roles. The URL must be checked with outbound.Options.CheckURL.
 func NewIntrospection(o IntrospectionOptions) *Verifier {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	return &Verifier{o.Client(), o.Logger, o.request, o.read}
 }
 
@@ -178,14 +168,14 @@ func (o IntrospectionOptions) request(ctx context.Context, token string) (*http.
 }
 
 // read distinguishes the refusal of our credentials from an inactive token.
-func (o IntrospectionOptions) read(got answer) (person oauth.Principal, err error) {
-	switch {
-	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
+func (o IntrospectionOptions) read(response *http.Response, body []byte) (person oauth.Principal, err error) {
+	switch status := response.StatusCode; {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return person, mistake(fmt.Sprintf("it answered %d: it does not accept our client id and secret: check them",
-			got.status))
-	case got.status != http.StatusOK:
-		return person, problem(fmt.Sprintf("it answered %d instead of 200", got.status))
-	case !outbound.IsJSON(got.contentType):
+			status))
+	case status != http.StatusOK:
+		return person, problem(fmt.Sprintf("it answered %d instead of 200", status))
+	case !outbound.IsJSON(response.Header.Get("Content-Type")):
 		return person, mistake("its answer is not application/json: is this the introspection endpoint?")
 	}
 	var found struct { // RFC 7662 §2.2
@@ -197,7 +187,7 @@ func (o IntrospectionOptions) read(got answer) (person oauth.Principal, err erro
 		Expires *float64   `json:"exp"` // a NumericDate may have fractions (RFC 7519 §2)
 		Roles   []string   `json:"roles"`
 	}
-	switch err = got.decode(&found); {
+	switch err = decode(body, &found); {
 	case err != nil:
 		return person, err
 	case found.Active == nil:
