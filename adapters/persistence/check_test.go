@@ -82,7 +82,7 @@ var _ = Describe("Checking a store", func() {
 					"the row c: this version cannot read it", func() error {
 						code := aCode("c").Snapshot()
 						code.State = "paused"
-						return codes.add(store.writer, code)
+						return codes.write(store.writer, nil, []oauth.CodeSnapshot{code})
 					}),
 			)
 		})

@@ -39,11 +39,15 @@ func Copy(ctx context.Context, from, to *Store, report func(table string, rows i
 	return from.longTransaction(ctx, func(source *gorm.DB) error {
 		return to.longTransaction(ctx, func(target *gorm.DB) error {
 			for _, table := range copied {
-				rows, err := table.copy(ctx, source, target)
+				count := 0
+				err := table.eachBatch(source, func(rows []map[string]any) error {
+					count += len(rows)
+					return errors.Join(ctx.Err(), target.Table(table.name).Create(rows).Error)
+				})
 				if err != nil {
 					return fmt.Errorf("copying %s: %w", table.name, err)
 				}
-				report(table.name, rows)
+				report(table.name, count)
 			}
 			for _, table := range copied {
 				if err := table.compare(source, target); err != nil {
@@ -81,14 +85,6 @@ func (t keyedTable) eachBatch(db *gorm.DB, use func(rows []map[string]any) error
 		}
 		page = db.Table(t.name).Where(t.key+" > ?", rows[len(rows)-1][t.key])
 	}
-}
-
-func (t keyedTable) copy(ctx context.Context, source, target *gorm.DB) (rows int, err error) {
-	err = t.eachBatch(source, func(batch []map[string]any) error {
-		rows += len(batch)
-		return errors.Join(ctx.Err(), target.Table(t.name).Create(batch).Error)
-	})
-	return rows, err
 }
 
 func (t keyedTable) compare(source, target *gorm.DB) error {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	"gorm.io/gorm"
-
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
@@ -68,36 +66,23 @@ var mysqlEngine = engine{
 	clock: "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
 }
 
-// execute runs statements of the schema one by one: a prepared statement runs only the first of
-// several.
-func (e engine) execute(tx *gorm.DB, statements ...string) error {
-	for _, statement := range statements {
-		err := tx.Exec(e.schema.Replace(statement)).Error
-		// Another replica, or an interrupted one, may have run a statement: MySQL commits each.
-		if code := drivers.Code(err); err != nil && code != mysqlTableHere && code != mysqlKeyHere {
-			return err
-		}
-	}
-	return nil
-}
-
 // The error codes that the store distinguishes, by engine.
 const (
-	pgUnique       = "23505"
-	pgSerialize    = "40001"
-	pgDeadlock     = "40P01"
-	pgStalePlan    = "0A000" // another replica has brought the schema up to date
-	pgTableHere    = "42P07" // another replica does so
-	pgTypeHere     = "42710" // likewise, a moment earlier: a table begins with the type of its rows
-	mysqlUnique    = "1062"
-	mysqlDeadlock  = "1213" // also of a change that another node of a cluster was faster with
-	mysqlStale     = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
-	mysqlTableHere = "1050"
-	mysqlKeyHere   = "1061"
+	pgUnique      = "23505"
+	pgSerialize   = "40001"
+	pgDeadlock    = "40P01"
+	pgStalePlan   = "0A000" // another replica has brought the schema up to date
+	pgTableHere   = "42P07" // another replica does so
+	pgTypeHere    = "42710" // likewise, a moment earlier: a table begins with the type of its rows
+	mysqlUnique   = "1062"
+	mysqlDeadlock = "1213" // also of a change that another node of a cluster was faster with
+	mysqlStale    = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
 )
 
-// pgElsewhere are the codes of prepared statements that are on another connection.
-var pgElsewhere = []string{"42P05", "26000"}
+var (
+	pgElsewhere = []string{"42P05", "26000"} // of prepared statements that are on another connection
+	mysqlHere   = []string{"1050", "1061"}   // of tables and keys that exist
+)
 
 func isDuplicate(err error) bool {
 	code := drivers.Code(err)

@@ -25,9 +25,18 @@ const deletedAtOnce = 500 // in one transaction, so that others may write betwee
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (deleted int, err error) {
 	for _, from := range expiring {
 		for rows := int64(deletedAtOnce); rows > 0; deleted += int(rows) {
-			err := s.transaction(ctx, func(tx *gorm.DB) (err error) {
-				rows, err = from.deleteExpired(tx, now.UnixMilli())
-				return failed("deleting expired rows", err)
+			err := s.transaction(ctx, func(tx *gorm.DB) error {
+				rows = 0
+				var keys []any // not every engine limits a DELETE
+				found := tx.Table(from.name).Where("forget_after <= ?", now.UnixMilli()).Order("forget_after").
+					Limit(deletedAtOnce).Pluck(from.key, &keys)
+				if found.Error != nil || len(keys) == 0 {
+					return failed("finding expired rows", found.Error)
+				}
+				done := tx.Exec("DELETE FROM "+from.name+" WHERE forget_after <= ? AND "+from.key+" IN ?",
+					now.UnixMilli(), keys)
+				rows = done.RowsAffected
+				return failed("deleting expired rows", done.Error)
 			})
 			if err != nil {
 				return deleted, err
@@ -35,17 +44,4 @@ func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (deleted int, 
 		}
 	}
 	return deleted, nil
-}
-
-// deleteExpired deletes some rows whose end has passed. It asks for their keys before, because not
-// every engine limits a DELETE.
-func (t keyedTable) deleteExpired(tx *gorm.DB, now int64) (rows int64, err error) {
-	var keys []any
-	err = tx.Table(t.name).Where("forget_after <= ?", now).Order("forget_after").Limit(deletedAtOnce).
-		Pluck(t.key, &keys).Error
-	if err != nil || len(keys) == 0 {
-		return 0, err
-	}
-	done := tx.Exec("DELETE FROM "+t.name+" WHERE forget_after <= ? AND "+t.key+" IN ?", now, keys)
-	return done.RowsAffected, done.Error
 }

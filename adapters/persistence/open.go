@@ -14,7 +14,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
@@ -124,6 +123,7 @@ func openFile(file string, creates bool) (*Store, error) {
 		file:        database,
 		writer:      database.Writer,
 		reader:      database.Reader,
+		close:       database.Close,
 		secretFile:  path + secretSuffix,
 		lockTimeout: sqlite.BusyTimeout,
 	}, nil
@@ -171,7 +171,7 @@ func openServer(address string, options ServerOptions) (*Store, error) {
 	}
 	named, _ := url.Parse(address)
 	kind := servers[named.Scheme]
-	driver, linked := drivers.Of(named.Scheme)
+	driver, linked := drivers.ByScheme[named.Scheme]
 	if !linked {
 		return nil, refusal(Redacted(address),
 			fmt.Errorf("this program has no driver for %s: import _ %q", kind.name, kind.driver))
@@ -195,24 +195,27 @@ func openServer(address string, options ServerOptions) (*Store, error) {
 		engine:      kind,
 		writer:      db,
 		reader:      db,
+		close:       pool.Close,
 		secretFile:  options.SecretFile,
 		lockTimeout: sqlite.BusyTimeout,
 	}, nil
 }
 
-// IsServer reports whether OpenServer can open an address.
+// IsServer reports whether OpenServer can open an address. It cannot with an unescaped "/" or "#"
+// in the password, because url.Parse takes that for the start of a path or fragment, which is logged.
 func IsServer(address string) bool {
-	named, valid := outbound.ParseServer(address)
-	return valid && servers[named.Scheme].name != "" &&
-		(named.Host != "" || named.Query().Has("host")) // the folder of a socket is in the query
+	named, err := url.Parse(address)
+	return err == nil && servers[named.Scheme].name != "" &&
+		(named.Host != "" || named.Query().Has("host")) && // the folder of a socket is in the query
+		named.Fragment == "" && !strings.Contains(named.EscapedPath(), "@")
 }
 
 // Redacted returns an address without its user, password and options; options may hold a password
 // too.
 func Redacted(address string) string {
-	named, err := url.Parse(address)
-	if err != nil || !IsServer(address) {
+	if !IsServer(address) {
 		return "[hidden]"
 	}
+	named, _ := url.Parse(address)
 	return named.Scheme + "://" + named.Host + named.EscapedPath()
 }

@@ -3,7 +3,6 @@ package persistence
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -98,18 +97,13 @@ func aCode(id string) *oauth.AuthorizationCode {
 // keep stores a grant as a redemption does, without its code.
 func keep(ctx context.Context, store *Store, grant *oauth.AccessGrant) error {
 	return store.change(ctx, func(tx *gorm.DB) error {
-		return failed("adding a grant", grants.add(tx, grant.Snapshot()))
+		return failed("adding a grant", grants.write(tx, nil, []oauth.GrantSnapshot{grant.Snapshot()}))
 	})
 }
 
 // addAll adds rows to a table in one transaction.
 func addAll[R any](ctx context.Context, store *Store, to table[R], rows []R) error {
-	return store.transaction(ctx, func(tx *gorm.DB) (err error) {
-		for _, row := range rows {
-			err = errors.Join(err, to.add(tx, row))
-		}
-		return err
-	})
+	return store.transaction(ctx, func(tx *gorm.DB) error { return to.write(tx, nil, rows) })
 }
 
 func digest(i int) (digest oauth.Digest) {

@@ -86,41 +86,34 @@ func (t table[R]) each(db *gorm.DB) iter.Seq2[R, error] {
 	}
 }
 
-// write writes the rows that have changed, and those without a row before them, which are new.
-func (t table[R]) write(db *gorm.DB, before, after []R) error {
-	for i, row := range after {
-		write := t.add
-		if i < len(before) {
-			write = func(db *gorm.DB, row R) error { return t.swap(db, before[i], row) }
-		}
-		if err := write(db, row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t table[R]) add(db *gorm.DB, row R) error {
-	values := t.fields(&row)
-	values[len(values)-1] = 1
-	_, err := execute(db, t.insert, values...)
-	return overtaken(err, "adding a row")
-}
-
 // errOvertaken means that another process has changed a row since it was read.
 var errOvertaken = errors.New("another process was faster")
 
-// swap writes a change, unless another process has changed the row since it was read.
-func (t table[R]) swap(db *gorm.DB, before, after R) error {
-	if reflect.DeepEqual(before, after) {
-		return nil
+// write writes the rows that have changed, unless another process has changed one since it was
+// read, and those without a row before them, which are new.
+func (t table[R]) write(db *gorm.DB, before, after []R) error {
+	for i := range after {
+		is := t.fields(&after[i])
+		if i >= len(before) {
+			is[len(is)-1] = 1
+			if _, err := execute(db, t.insert, is...); err != nil {
+				return overtaken(err, "adding a row")
+			}
+			continue
+		}
+		if reflect.DeepEqual(before[i], after[i]) {
+			continue
+		}
+		was := t.fields(&before[i])
+		changed, err := execute(db, t.update, append(is[1:1+t.changing:1+t.changing], was[0], was[len(was)-1])...)
+		switch {
+		case err != nil:
+			return failed("updating a row", err)
+		case changed == 0:
+			return errOvertaken
+		}
 	}
-	was, is := t.fields(&before), t.fields(&after)
-	changed, err := execute(db, t.update, append(is[1:1+t.changing:1+t.changing], was[0], was[len(was)-1])...)
-	if err == nil && changed == 0 {
-		return errOvertaken
-	}
-	return failed("updating a row", err)
+	return nil
 }
 
 // execute runs a statement and returns the number of rows that it has changed.

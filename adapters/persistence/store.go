@@ -25,6 +25,7 @@ type Store struct {
 	engine         engine
 	file           *sqlite.Database // nil on a server
 	writer, reader *gorm.DB
+	close          func() error
 	secretFile     string
 	secrets        atomic.Pointer[secretfile.Secrets] // read last
 	lockTimeout    time.Duration
@@ -41,16 +42,7 @@ func (s *Store) SharedByReplicas() bool { return s.file == nil }
 func (s *Store) Collisions() int64 { return s.collisions.Load() }
 
 // Close closes every connection to the database.
-func (s *Store) Close() error {
-	if s.file != nil {
-		return s.file.Close()
-	}
-	pool, err := s.writer.DB()
-	if err == nil {
-		err = pool.Close()
-	}
-	return failed("closing the connections", err)
-}
+func (s *Store) Close() error { return failed("closing the connections", s.close()) }
 
 // UseOnce implements oauth.Store: the primary key accepts one row.
 func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {

@@ -94,7 +94,7 @@ func addUngrouped(b *testing.B, store *Store) {
 	b.Helper()
 	grant := activeGrant()
 	if err := store.writer.Transaction(func(tx *gorm.DB) error {
-		return grants.add(tx, grant.Snapshot())
+		return grants.write(tx, nil, []oauth.GrantSnapshot{grant.Snapshot()})
 	}); err != nil {
 		b.Error(err)
 	}

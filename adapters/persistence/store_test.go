@@ -217,7 +217,7 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 		Expect(store.change(ctx, func(tx *gorm.DB) error {
 			for i := range 2*pageSize + 1 {
 				ids = append(ids, fmt.Sprintf("g%04d", i))
-				if err := grants.add(tx, aGrant(ids[i]).Snapshot()); err != nil {
+				if err := grants.write(tx, nil, []oauth.GrantSnapshot{aGrant(ids[i]).Snapshot()}); err != nil {
 					return err
 				}
 			}

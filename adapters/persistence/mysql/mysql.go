@@ -21,7 +21,10 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 )
 
-func init() { drivers.Register(drivers.Driver{Open: open, Code: code}, "mysql", "mariadb") }
+func init() {
+	server := drivers.Driver{Open: open, Code: code}
+	drivers.ByScheme["mysql"], drivers.ByScheme["mariadb"] = server, server
+}
 
 const (
 	connectLimit = 2 * time.Second

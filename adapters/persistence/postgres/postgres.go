@@ -19,7 +19,10 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 )
 
-func init() { drivers.Register(drivers.Driver{Open: open, Code: code}, "postgres", "postgresql") }
+func init() {
+	server := drivers.Driver{Open: open, Code: code}
+	drivers.ByScheme["postgres"], drivers.ByScheme["postgresql"] = server, server
+}
 
 const connectLimit = 2 * time.Second
 

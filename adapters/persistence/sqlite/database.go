@@ -60,10 +60,7 @@ func Open(path string, pragmas ...string) (d *Database, err error) {
 // Close closes every connection. The last one to the file writes the log back into it.
 func (d *Database) Close() error {
 	d.close()
-	return errors.Join(
-		unavailable("closing the readers", disconnect(d.Reader)),
-		unavailable("closing the writer", disconnect(d.Writer)),
-	)
+	return errors.Join(disconnect(d.Reader), disconnect(d.Writer))
 }
 
 // connect uses a driver of our own because GORM's needs a C compiler. It does not let SQLite create

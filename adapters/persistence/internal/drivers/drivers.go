@@ -20,25 +20,12 @@ type Driver struct {
 	Code func(err error) string
 }
 
-// byScheme is written by the init functions of the drivers only.
-var byScheme = map[string]Driver{}
-
-// Register lets a driver open addresses of the given schemes. Call it from an init function.
-func Register(driver Driver, schemes ...string) {
-	for _, scheme := range schemes {
-		byScheme[scheme] = driver
-	}
-}
-
-// Of returns the driver for a scheme.
-func Of(scheme string) (driver Driver, linked bool) {
-	driver, linked = byScheme[scheme]
-	return driver, linked
-}
+// ByScheme has the drivers by the schemes of their addresses. Only their init functions write it.
+var ByScheme = map[string]Driver{}
 
 // Code returns the code of an error of any registered driver; "" for any other error.
 func Code(err error) string {
-	for _, driver := range byScheme {
+	for _, driver := range ByScheme {
 		if code := driver.Code(err); code != "" {
 			return code
 		}
