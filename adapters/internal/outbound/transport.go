@@ -75,20 +75,13 @@ func (o Options) CheckProxy(field string) error {
 	return nil
 }
 
-// ParseServer parses the address of a server that may hold a password. It refuses one with an
-// unescaped "/" or "#" in the password, because url.Parse takes that for the start of a path or
-// fragment, which is logged.
-func ParseServer(address string) (_ *url.URL, valid bool) {
-	u, err := url.Parse(address)
-	return u, err == nil && u.Fragment == "" && !strings.Contains(u.EscapedPath(), "@")
-}
-
 // Repeatable is a header that net/http does not send without a value. Then it sends the request
 // again on a new connection if a reused one breaks before the response.
 const Repeatable = "Idempotency-Key"
 
 // Transport returns a transport that keeps up to idle connections to each server, each for
-// idleLimit.
+// idleLimit. It sends https requests through the proxy, in a tunnel that hides the tokens from it.
+// Requests over http go to private addresses, so they are sent directly.
 func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: connectLimit}
 	plain := &net.Dialer{Timeout: connectLimit, Control: refusePublic}
@@ -100,16 +93,9 @@ func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        idleLimit,
 	}
-	if o.Proxy != nil {
-		o.connectThrough(transport, dialer, plain)
-		transport.TLSClientConfig = config
+	if o.Proxy == nil {
+		return transport
 	}
-	return transport
-}
-
-// connectThrough sends https requests through the proxy, in a tunnel that hides the tokens from it.
-// Requests over http go to private addresses, so they are sent directly.
-func (o Options) connectThrough(transport *http.Transport, dialer, plain *net.Dialer) {
 	address := net.JoinHostPort(o.Proxy.Hostname(),
 		cmp.Or(o.Proxy.Port(), map[string]string{"http": "80", "https": "443"}[o.Proxy.Scheme]))
 	transport.Proxy = func(r *http.Request) (*url.URL, error) {
@@ -134,6 +120,8 @@ func (o Options) connectThrough(transport *http.Transport, dialer, plain *net.Di
 	// Without the client certificate.
 	toProxy := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}}
 	transport.DialTLSContext = toProxy.DialContext // https requests use the tunnel
+	transport.TLSClientConfig = config
+	return transport
 }
 
 // refusePublic is a net.Dialer's Control hook, so it checks the address after DNS.
