@@ -115,9 +115,10 @@ func (s *Store) migrate() (applied []string, err error) {
 		for _, step := range steps {
 			applied = append(applied, step.id)
 			noting := "INSERT INTO schema_migrations (id) VALUES ('" + step.id + "')"
-			for _, statement := range append(step.statements, noting) { // a prepared one runs only the first of several
+			// One by one: a prepared statement runs only the first of several.
+			for _, statement := range append(step.statements, noting) {
 				err := tx.Exec(s.engine.schema.Replace(statement)).Error
-				// Another replica, or an interrupted one, may have run a statement: MySQL commits each.
+				// MySQL commits each, so another replica, or an interrupted one, may have run it.
 				if err != nil && !slices.Contains(mysqlHere, drivers.Code(err)) {
 					return overtaken(err, "migrating the schema")
 				}

@@ -201,8 +201,8 @@ func openServer(address string, options ServerOptions) (*Store, error) {
 	}, nil
 }
 
-// IsServer reports whether OpenServer can open an address. It cannot with an unescaped "/" or "#"
-// in the password, because url.Parse takes that for the start of a path or fragment, which is logged.
+// IsServer reports whether OpenServer can open an address. It refuses an unescaped "/" or "#" in
+// the password, because url.Parse takes that for the start of a path or fragment, which is logged.
 func IsServer(address string) bool {
 	named, err := url.Parse(address)
 	return err == nil && servers[named.Scheme].name != "" &&
