@@ -164,9 +164,6 @@ var _ = Describe("Protecting an MCP server with options", func() {
 			Expect(call("mcp", "forgotten").Code).NotTo(Equal(http.StatusForbidden))
 		},
 		Entry("by its name", bootstrap.WithToolScopes(scopesOfWrite)),
-		Entry("by its arguments", bootstrap.WithToolScopes(func(tool string, _ map[string]any) oauth.Scopes {
-			return scopesOfWrite(tool)
-		})),
 	)
 })
 

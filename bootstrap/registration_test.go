@@ -124,9 +124,6 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		Entry("a verifier whose pointer is nil", func(e *embedding) {
 			e.config.VerifyBearer, e.config.Verifier = nil, (*missing)(nil)
 		}, "Verifier is a nil *bootstrap_test.missing: set one"),
-		Entry("a verifier of another server whose pointer is nil", func(e *embedding) {
-			e.config.MoreServers[0].Verifier = (*missing)(nil)
-		}, "MoreServers has a nil", "/more: leave its Verifier out"),
 		Entry("a client directory whose pointer is nil", func(e *embedding) {
 			e.oauthOptions = []bootstrap.OAuthOption{bootstrap.WithClientDirectory((*published)(nil))}
 		}, "WithClientDirectory has a nil *bootstrap_test.published: leave the option out"),
@@ -139,7 +136,6 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		Entry("an option for Handler only", func(e *embedding) {
 			e.options = append(e.options, bootstrap.WithIPExtractor(bootstrap.BehindProxies(nil)))
 		}, "WithIPExtractor is for Handler: set e.IPExtractor"),
-		Entry("no MCP server", func(e *embedding) { e.tools = nil }, "the MCP server is nil: make one"),
 		Entry("a scope of a tool that no client can request", func(e *embedding) {
 			e.options = append(e.options, wantsScope("mcp:write"))
 		},
@@ -182,13 +178,6 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		err := e.run()
 		Expect(err).To(hasParts("not a resource of the oauth.Config", "mcp:write", "POST /oauth/token would be hidden"))
 		Expect(err).NotTo(MatchError(ContainSubstring("POST /mcp")))
-	})
-
-	It("is told all mistakes of the OAuth server at once", func() {
-		e := newEmbedding()
-		e.config.Issuer, e.config.Verifier, e.store, e.oauthOptions = "", (*missing)(nil), (*persistence.Store)(nil),
-			[]bootstrap.OAuthOption{nil}
-		Expect(e.run()).To(hasParts("Issuer is empty", "Verifier is a nil", "the store is nil", "option 1 is nil"))
 	})
 
 	It("is told a nil option of a probe", func() {
@@ -256,14 +245,6 @@ var _ = Describe("A site with its own page at /register", Label("T3", "F4"), fun
 		Expect(status).To(Equal(http.StatusNotFound))
 		Expect(body).To(Equal("no such page here"))
 		Expect(connections).To(ConsistOf(HaveField("Verdict", ContainSubstring("has to register itself"))))
-	})
-
-	It("has the attempt in the trace when its page takes no POST", func(ctx SpecContext) {
-		status, _, connections := register(ctx, oauth.Config{}, func(e *echo.Echo) {
-			e.GET("/register", answered("a form"))
-		})
-		Expect(status).To(Equal(http.StatusMethodNotAllowed))
-		Expect(connections).To(HaveLen(1))
 	})
 })
 

@@ -74,14 +74,6 @@ var _ = Describe("A host's own settings", func() {
 	const issuer = "https://cms.example"
 	redirect := func(uri string) func(url.Values) { return func(v url.Values) { v.Set("redirect_uri", uri) } }
 
-	It("show an error page when the random source fails", Label("A33"), func() {
-		w := openHost(oauth.Config{Issuer: issuer, Random: exhausted{}}, openStore(), nil).ask()
-		Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
-		Expect(w.Header().Get("Retry-After")).NotTo(BeEmpty())
-		Expect(w.Header()).NotTo(HaveKey("Location"))
-		Expect(w.Body.String()).NotTo(ContainSubstring("chance"))
-	})
-
 	It("answer a panic of the host's code with the error format of each endpoint",
 		Label("A33", "D30", "E10", "G11"), func() {
 			var broken atomic.Bool

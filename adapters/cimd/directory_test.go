@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -75,15 +74,6 @@ var _ = Describe("Fetching a client's metadata document", func() {
 			Expect(asked).To(Equal(paths))
 			Expect(publisher.connections.Load()).To(BeEquivalentTo(len(paths)))
 		})
-
-	It("logs that the client publishes redirect URIs that cannot be used", Label("C27"), func(ctx SpecContext) {
-		var logged bytes.Buffer
-		options.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-		publisher.respond(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
-		Expect(fetch(ctx)).NotTo(BeNil())
-		Expect(logged.String()).
-			To(And(ContainSubstring(id.String()), ContainSubstring("ignored=1"), Not(ContainSubstring("relative"))))
-	})
 
 	It("reads the types of JSON, and encodings that were not asked for",
 		Label("C14", "C15"), func(ctx SpecContext) {

@@ -34,7 +34,6 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		_, found := set.Key(client.KeyReference{ID: kid})
 		return found
 	}
-	fetches := func() int { return int(publisher.fetches.Load()) }
 
 	It("keeps unchanged keys after a 304", Label("C38"), func(ctx SpecContext) {
 		publish("a", "ETag", `"1"`)
@@ -92,12 +91,6 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 				Expect(has(ctx, "a")).To(BeTrue())
 				clock.advance(time.Minute)
 			}
-		})
-
-		It("uses them when no place becomes free", func(ctx SpecContext) {
-			fill(ctx, directory)
-			Expect(has(ctx, "a")).To(BeTrue())
-			Expect(fetches()).To(Equal(1))
 		})
 
 		It("does not use a set without the wanted key", func(ctx SpecContext) {

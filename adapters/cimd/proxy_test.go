@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -126,12 +125,6 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Expect(proxy.connections.Load()).To(BeZero())
 	})
 
-	It("fails when the host behind the proxy has no certificate for its name", Label("C16"), func(ctx SpecContext) {
-		Expect(ask(ctx, oauth.RestoreClientID("https://another.example/client.json"))).
-			To(MatchError(client.ErrUnreachable))
-		Expect(publisher.fetches.Load()).To(BeZero())
-	})
-
 	It("reports a refusal of the proxy", func(ctx SpecContext) {
 		proxy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusProxyAuthRequired)
@@ -140,12 +133,4 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Expect(ask(ctx, example)).
 			To(MatchError(And(ContainSubstring("the proxy refuses to connect: 407"), Not(ContainSubstring("s3cret")))))
 	})
-
-	It("times out when the proxy does not answer", Label("C15"), func(ctx SpecContext) {
-		bounds.fetch = 50 * time.Millisecond
-		gate := make(chan struct{})
-		DeferCleanup(func() { close(gate) })
-		proxy.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate })
-		Expect(ask(ctx, example)).To(MatchError(client.ErrUnreachable))
-	}, SpecTimeout(10*time.Second))
 })

@@ -137,7 +137,6 @@ var _ = Describe("A journal", func() {
 		}
 		Expect(granted).To(Equal(queueSize/2 - batchSize))
 	},
-		Entry("pages", attempt.Page, attempt.Passed, "b"),
 		Entry("calls with an unknown token", attempt.Call, attempt.Refused, ""),
 	)
 

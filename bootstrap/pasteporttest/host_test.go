@@ -279,59 +279,6 @@ func expectOpen(t *testing.T, site *pasteporttest.Site, c *pasteporttest.Connect
 	}
 }
 
-func callTool(t *testing.T, c *pasteporttest.Connection, tool string) error {
-	t.Helper()
-	_, err := c.Session().CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: title{"Emma"}})
-	return err
-}
-
-func TestSessionOutlivesAccessToken(t *testing.T) {
-	t.Parallel()
-	site, _ := open(t, libraryConfig())
-	ada := site.Connect("ada-token")
-	check(t, callTool(t, ada, "read"))
-	for range 2 {
-		session := ada.Session()
-		ada.Expire()
-		expectRefusal(t, callTool(t, ada, "read"), http.StatusUnauthorized, "invalid_token", "")
-		ada.Refresh()
-		check(t, callTool(t, ada, "read"))
-		if ada.Session() != session {
-			t.Error("there is another session")
-		}
-	}
-}
-
-func TestRefusalKeepsBody(t *testing.T) {
-	t.Parallel()
-	site := pasteporttest.New(t)
-	library := newLibrary(t, site.Config(libraryConfig()), bootstrap.WithRootCAs(site.RootCAs()))
-	site.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && r.URL.Path == "/mcp" {
-			http.Error(w, "closed on Sundays", http.StatusForbidden)
-			return
-		}
-		library.ServeHTTP(w, r)
-	}))
-	ada := site.Connect("ada-token")
-	_, closed := ada.TrySession()
-	_, wrong := site.TryConnect("wrong-token")
-	ada.End()
-	for body, err := range map[string]error{
-		"closed on Sundays":       closed,
-		"</html>":                 wrong,
-		`"error":"invalid_grant"`: ada.TryRefresh(),
-	} {
-		var refusal *pasteporttest.Refusal
-		if !errors.As(err, &refusal) || !strings.Contains(refusal.Body, body) {
-			t.Errorf("got %v (%#v), want a refusal with the body %s", err, refusal, body)
-		}
-	}
-	if !strings.HasSuffix(strings.TrimSpace(closed.Error()), "403 Forbidden: closed on Sundays") {
-		t.Errorf("got %q", closed)
-	}
-}
-
 func TestExpireMovesClockOnce(t *testing.T) {
 	t.Parallel()
 	config := libraryConfig()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -29,19 +28,6 @@ func TestConfigKeepsPaths(t *testing.T) {
 		if test.got != test.want {
 			t.Errorf("got %s, want %s", test.got, test.want)
 		}
-	}
-}
-
-func TestSiteBelowPath(t *testing.T) {
-	t.Parallel()
-	config := libraryConfig()
-	config.Issuer = "https://library.example/app"
-	site, _ := open(t, config)
-	ada := site.Connect("ada-token")
-	check(t, callTool(t, ada, "read"))
-	ada.End()
-	if got := status(t, ada, site.URL()+"/app/mcp"); got != http.StatusUnauthorized {
-		t.Errorf("the MCP server returns %d", got)
 	}
 }
 

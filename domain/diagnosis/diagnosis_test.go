@@ -245,8 +245,6 @@ var _ = Describe("The verdict about a connection", func() {
 		Expect(c.Verdict).NotTo(BeEmpty())
 	},
 		Entry("connected after the first call", Connected, attempt.Kind(""), time.Hour, connected),
-		Entry("connected although one call was refused", Connected, attempt.Kind(""), time.Hour,
-			connected+" call@a:refused"),
 		Entry("under way while it only renews its token", UnderWay, attempt.Call,
 			24*time.Hour-time.Millisecond,
 			"refresh@a"),
@@ -254,8 +252,6 @@ var _ = Describe("The verdict about a connection", func() {
 			"resource_metadata server_metadata:refused"),
 		Entry("stopped when the refresh was refused", Stopped, attempt.Kind(""), time.Hour,
 			connected+" refresh@a:refused"),
-		Entry("stopped when a step failed", Stopped, attempt.Kind(""), time.Second,
-			"authorize@a client_metadata@a:failed"),
 		Entry("ended, also with later steps", Ended, attempt.Kind(""), time.Hour,
 			connected+" ended@a call@a:refused"),
 		Entry("under way within the minute of a program", UnderWay, attempt.Call,
@@ -287,8 +283,6 @@ var _ = Describe("The verdict about a connection", func() {
 		Expect(assembled(steps, then)[0].Hint).To(ContainSubstring(hint))
 	},
 		Entry("its rule", "D14", attempt.Refused, "auth-code-ttl"),
-		Entry("the rule of an unreachable host", Label("C51"), "C41", attempt.Refused, "metadata-proxy"),
-		Entry("the first of its rules with advice", "D13, D22", attempt.Refused, "right deployment"),
 		Entry("the letter of a rule without advice", "D2", attempt.Refused, "maker of the client"),
 		Entry("the request in the log for a failure of this service", "", attempt.Failed, "request cliexchange"),
 	)

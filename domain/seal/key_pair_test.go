@@ -40,8 +40,6 @@ var _ = Describe("Sealing to a public key", Label("J12", "J19"), func() {
 		Entry("under another server secret", func() PairSealers { return sealers(binding, other) }, key, func() {}),
 		Entry("for another owner", func() PairSealers { return sealers(Binding{"kind", "another"}, one) }, key,
 			func() {}),
-		Entry("for another purpose", func() PairSealers { return sealers(Binding{"another", "owner"}, one) }, key,
-			func() {}),
 		Entry("after a change", func() PairSealers { return sealers(binding, one) }, key, func() { box[40] ^= 1 }),
 	)
 })

@@ -64,7 +64,6 @@ var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 		Entry("a prompt", "prompts/get", `{"name":"secret"}`, `unknown prompt \"secret\"`),
 		Entry("a resource", "resources/read", `{"uri":"x:///secret"}`, "Resource not found"),
 		Entry("a subscription", "resources/subscribe", `{"uri":"x:///secret"}`, "Resource not found"),
-		Entry("the end of a subscription", "resources/unsubscribe", `{"uri":"x:///secret"}`, "Resource not found"),
 		Entry("a completion for a prompt", "completion/complete",
 			`{"ref":{"type":"ref/prompt","name":"secret"},"argument":{"name":"a","value":"b"}}`, `unknown prompt`),
 		Entry("a completion for a resource", "completion/complete",

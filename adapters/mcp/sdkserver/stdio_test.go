@@ -47,12 +47,4 @@ var _ = Describe("Serving a local client", func() {
 		stop()
 		Eventually(ended).Should(Receive(MatchError(context.Canceled)))
 	})
-
-	It("ends when the client hangs up", func(ctx SpecContext) {
-		s := openSite()
-		transport, ended := serve(ctx, s, oauth.Caller{Subject: "me"})
-		client := s.connect(ctx, transport, "")
-		Expect(client.Close()).To(Succeed())
-		Eventually(ended).Should(Receive(Not(HaveOccurred())))
-	})
 })
