@@ -28,13 +28,8 @@ const (
 // endedGrantRetention is how long an ended grant stays on record, for an audit.
 const endedGrantRetention = 30 * 24 * time.Hour
 
-// AccessGrant is the permission of one client, with the access and refresh tokens issued
-// for it. AuthorizationCode.Redeem creates it. It has a bounded size, whatever the number
-// of its refreshes and calls.
-//
-//	active --End--> ended
-//
-// Use Copy: `*a = *b` would share the tokens.
+// AccessGrant is the permission of one client, with its access and refresh tokens. It has a bounded
+// size. Use Copy: `*a = *b` would share the tokens.
 type AccessGrant struct {
 	consent
 	endedAt       time.Time
@@ -84,8 +79,8 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 	return g, tokens, nil
 }
 
-// Revoke ends the grant if the token is a refresh token; it revokes an access token alone (RFC 7009
-// §2.1). It ignores a token of another client. It reports whether the grant ended.
+// Revoke ends the grant of a refresh token, or an access token alone (RFC 7009 §2.1). It ignores a
+// token of another client.
 func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (ended bool) {
 	if client != "" && client != g.client.ID.raw {
 		return false
@@ -102,8 +97,7 @@ func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (ended 
 // EndReason returns why the grant has ended, "" while it has not.
 func (g *AccessGrant) EndReason() EndReason { return g.endReason }
 
-// End ends the grant and all its tokens. It reports whether the grant was active: it had not
-// ended or expired before.
+// End ends the grant and all its tokens.
 func (g *AccessGrant) End(reason EndReason, now time.Time) (wasActive bool) {
 	if g.state == grantEnded {
 		return false
@@ -146,9 +140,8 @@ func (c *consent) isKeyed() bool {
 	return strings.HasPrefix(c.subject, keyedPrefix) && len(c.subject) == len(keyedPrefix)+2*len(c.hostPrint)
 }
 
-// RecordVerification records the principal of a verification that began at the given time. It can
-// remove scopes, but never adds one. It ignores the rest of a verification older than the recorded
-// one. It does not change an ended grant.
+// RecordVerification records the principal of a verification. It can remove scopes, but never adds
+// one.
 func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings, began time.Time) {
 	if g.state == grantEnded {
 		return

@@ -21,8 +21,7 @@ type AccessToken struct {
 	RevokedAt time.Time `json:"r,omitzero"`
 }
 
-// Admits returns the caller of a request with the access token. It refuses every other token with
-// InvalidToken and the same description.
+// Admits returns the caller of a request with the access token, or refuses with InvalidToken.
 func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time) (Caller, error) {
 	token := g.findAccess(presented)
 	switch {
@@ -56,12 +55,10 @@ func refuseToken(rule, reason string) error {
 	return Refuse(InvalidToken, rule, "The access token is invalid or has expired", cause)
 }
 
-// RefuseUnknownToken refuses an access token that belongs to no grant. The client gets the same
-// error as for any other invalid token.
+// RefuseUnknownToken refuses an access token that belongs to no grant.
 func RefuseUnknownToken() error { return refuseToken("G7", "unknown") }
 
-// RefuseTokenWithoutKey refuses an access token that cannot open the host token, such as one issued
-// before HostTokenInUse was set.
+// RefuseTokenWithoutKey refuses an access token that cannot open the host token.
 func RefuseTokenWithoutKey() error { return refuseToken("U6", "unable to open the host token") }
 
 // findAccess returns the access token of the grant, nil if the grant does not have it.
@@ -121,8 +118,7 @@ func (g *AccessGrant) respond(secret Secret, token *AccessToken, now time.Time) 
 }
 
 // NeedsRecheck reports whether the host token was last verified more than RecheckEvery ago, and the
-// presented access token can open it. Access tokens issued before RecheckEvery was set cannot;
-// their host token is verified at the next refresh.
+// presented access token can open it.
 func (g *AccessGrant) NeedsRecheck(presented Secret, settings *Settings, now time.Time) bool {
 	token := g.findAccess(presented)
 	since := now.Sub(g.verifiedAt) // negative when the clock was set back, so the age is unknown
@@ -130,8 +126,7 @@ func (g *AccessGrant) NeedsRecheck(presented Secret, settings *Settings, now tim
 	return token != nil && token.Wrap != nil && settings.RecheckEvery > 0 && due
 }
 
-// UnsealWithAccessToken opens the sealed host token with the presented access token. It returns
-// ErrHostTokenLost when no key fits.
+// UnsealWithAccessToken opens the sealed host token. ErrHostTokenLost.
 func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings) (HostToken, error) {
 	token := g.findAccess(presented)
 	if token == nil {
@@ -153,8 +148,7 @@ type Use struct {
 	Access uint32    // the largest number of an access token that was used
 }
 
-// NewUse returns the use of a grant with an access token. ok is false when there is nothing new to
-// record: the time of the last use has the precision of a minute.
+// NewUse returns the use of a grant with an access token; ok is false when nothing is new.
 func (g *AccessGrant) NewUse(presented Secret, now time.Time) (use Use, ok bool) {
 	if now.Sub(g.lastUse.At) < time.Minute && presented.number <= g.lastUse.Access {
 		return Use{}, false

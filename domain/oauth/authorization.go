@@ -154,9 +154,8 @@ func (a Authorizations) End(chosen func(id string) bool, reason EndReason, now t
 	return ended
 }
 
-// Surplus returns the ids of the authorizations of one host token beyond the limit, which the
-// caller ends: expired ones first, then the least recently used. It never returns newID, that of
-// the one just created.
+// Surplus returns the ids of the authorizations of one host token beyond the limit: expired ones
+// first, then the least recently used, and never newID.
 func (a Authorizations) Surplus(newID string, limit int, now time.Time) map[string]bool {
 	if len(a.Codes)+len(a.Grants) <= limit {
 		return nil
@@ -224,8 +223,8 @@ func (c Connection) LastSeen() time.Time {
 
 const connectionsPurpose = "connections"
 
-// SealConnections seals a pasted host token with its fingerprints into the connections page, so
-// that its forms can end their grants or replace the token. They expire after TicketTTL.
+// SealConnections seals a pasted host token with its fingerprints for the forms of the connections
+// page.
 func SealConnections(prints []Fingerprint, host HostToken, settings *Settings, now time.Time) (string, error) {
 	var joined strings.Builder
 	for _, print := range prints {
@@ -234,9 +233,9 @@ func SealConnections(prints []Fingerprint, host HostToken, settings *Settings, n
 	return sealValues(settings, connectionsPurpose, now, "prints", joined.String(), "token", host.Reveal())
 }
 
-// OpenConnections opens what SealConnections has sealed. It refuses like OpenTicket. It treats
-// a form sealed with a replaced server secret as expired, because its fingerprints do not match
-// newer grants.
+// OpenConnections opens what SealConnections has sealed. It refuses like OpenTicket, and a form
+// that was sealed with a replaced server secret, because its fingerprints do not match newer
+// grants.
 func OpenConnections(sealed string, settings *Settings, now time.Time) (prints []Fingerprint, host HostToken,
 	err error) {
 	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: connectionsPurpose, Owner: settings.Issuer})

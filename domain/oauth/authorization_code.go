@@ -16,11 +16,6 @@ const redeemedCodeRetention = 24 * time.Hour
 
 // AuthorizationCode is the code for a person's consent (RFC 6749 §4.1.2). The client redeems it
 // once, with the code verifier (RFC 7636), for an AccessGrant.
-//
-//	issued --Redeem--> redeemed
-//	issued --End-----> withdrawn
-//
-// An issued code expires by time.
 type AuthorizationCode struct {
 	consent
 	digest      Digest
@@ -42,8 +37,7 @@ type Approval struct {
 	Random    io.Reader // source of the data key of the sealed host token
 }
 
-// IssueCode issues the code of an approval. It refuses with AccessDenied when the host token may
-// grant none of the chosen scopes, and like CheckChoice.
+// IssueCode issues the code of an approval. It refuses with AccessDenied, and like CheckChoice.
 func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCode, error) {
 	request := a.Ticket.request
 	if err := request.CheckChoice(a.Choice); err != nil {
@@ -89,8 +83,8 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 }
 
 // Supersedes decides whether the code of a second approval of one ticket replaces the earlier code.
-// It returns ErrCodeStillValid when both have the same value and the earlier one can still be
-// redeemed. It refuses with UsedTicket when the earlier code was redeemed or withdrawn.
+// It returns ErrCodeStillValid for the same value, and refuses with UsedTicket when the earlier
+// code was redeemed or withdrawn.
 func (c *AuthorizationCode) Supersedes(earlier *AuthorizationCode) error {
 	switch {
 	case earlier.state != codeIssued:
@@ -117,10 +111,9 @@ type Redemption struct {
 // example by a proxy, and not as a replay.
 const codeRetryWindow = 10 * time.Second
 
-// MayRedeem checks everything that Redeem checks, except that a key opens the sealed host token. It
-// refuses a second redemption with InvalidGrant. If that request is otherwise valid, the cause is
-// ErrRetried within codeRetryWindow, and ErrReplayed later. After ErrReplayed the caller ends the
-// grant with the id of the code.
+// MayRedeem checks everything that Redeem checks, except that a key opens the sealed host token.
+// The cause of a second redemption is ErrRetried within codeRetryWindow, and ErrReplayed later; the
+// caller then ends the grant.
 func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
 	case c.state == codeWithdrawn:
@@ -185,7 +178,7 @@ func (c *AuthorizationCode) narrowed(scope string) (Scopes, error) {
 	return kept, nil
 }
 
-// End withdraws a code that is not redeemed. It reports whether the code could still be redeemed.
+// End withdraws a code that is not redeemed.
 func (c *AuthorizationCode) End(reason EndReason, now time.Time) (wasActive bool) {
 	if c.state != codeIssued {
 		return false
@@ -226,6 +219,5 @@ func refuseGrant(rule string, cause error) error {
 	return Refuse(InvalidGrant, rule, "The code or refresh token is invalid, expired or already used", cause)
 }
 
-// RefuseUnknownGrant refuses a code or refresh token that is not in the store. The client gets the
-// same error as for any other refusal.
+// RefuseUnknownGrant refuses a code or refresh token that is not in the store.
 func RefuseUnknownGrant() error { return refuseGrant("D12, D22", errors.New("it is unknown")) }

@@ -111,9 +111,9 @@ func (r *AuthorizationRequest) ForeignRedirect() bool {
 		r.RedirectURI.Host() != r.Client.ID.Host()
 }
 
-// CheckCallbackCopy refuses a copy of the callback URL for a client on another computer, unless the
-// redirect goes to a loopback host. All other redirects reach the client from any browser, and the
-// name of a HostedClient could persuade people to copy the URL to another person.
+// CheckCallbackCopy refuses a copy of the callback URL unless the redirect goes to loopback. Others
+// reach the client from any browser, and the name of a HostedClient could persuade people to copy
+// the URL to another person.
 func (r *AuthorizationRequest) CheckCallbackCopy(isHosted bool) error {
 	if r.RedirectURI.Loopback() && !isHosted {
 		return nil
@@ -124,7 +124,7 @@ func (r *AuthorizationRequest) CheckCallbackCopy(isHosted bool) error {
 // Grant builds the successful response.
 func (r *AuthorizationRequest) Grant(code Secret) Redirect { return r.answer("code", code.Reveal()) }
 
-// Refuse returns err as a *Refusal. It returns an err that is not a refusal unchanged.
+// Refuse returns a refusal as a *Refusal, and any other err unchanged.
 func (r *AuthorizationRequest) Refuse(err error) error {
 	kind, refused := KindOf(err)
 	if !refused {

@@ -85,10 +85,8 @@ type Caller struct {
 	Tools      toolset.Pins
 }
 
-// SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which
-// is derived from the client and the subject. A new consent of the same person in the same client
-// has the same owner, unless the site names no subject and the server secret was rotated in
-// between.
+// SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, the
+// same for every consent of a subject in a client.
 func (c Caller) SessionOwner(resource Resource) string {
 	digest := sha256.New()
 	for _, part := range []string{c.Client.String(), c.Subject, resource.String()} {

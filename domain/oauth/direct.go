@@ -40,6 +40,5 @@ func (s *Settings) DirectCaller(token Fingerprint, person Principal, at Resource
 // IsDirect reports whether the caller has sent a token of the site.
 func (c Caller) IsDirect() bool { return c.Client.String() == directClient }
 
-// RefuseDirectToken refuses a token that the site does not know. The client gets the same error as
-// for any other invalid token.
+// RefuseDirectToken refuses a token that the site does not know.
 func RefuseDirectToken() error { return refuseToken("G22", "neither ours nor known to the site") }

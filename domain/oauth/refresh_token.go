@@ -103,9 +103,8 @@ func (g *AccessGrant) requested(scope string, settings *Settings) (Scopes, error
 	return g.narrower(kept), nil
 }
 
-// UnsealWithRefreshToken opens the sealed host token with the presented refresh token, also with a
-// replaced one that still gets its successor. The caller must call Forget on the result. It returns
-// ErrHostTokenLost when no key fits.
+// UnsealWithRefreshToken opens the sealed host token, also with a replaced refresh token that still
+// gets its successor. The caller must call Forget on the result. ErrHostTokenLost.
 func (g *AccessGrant) UnsealWithRefreshToken(presented Secret, settings *Settings) (*UnsealedHostToken, error) {
 	holder := presented
 	if !g.isNewest(presented) {
@@ -119,8 +118,7 @@ func (g *AccessGrant) UnsealWithRefreshToken(presented Secret, settings *Setting
 }
 
 // Refresh issues an access token and the next refresh token. A request with a replaced token gets
-// the newest tokens instead, so that parallel and repeated refreshes converge. now is the time at
-// which the request arrived, before the host token was verified.
+// the newest tokens instead. now is when the request arrived, before the host token was verified.
 func (g *AccessGrant) Refresh(by RefreshRequest, settings *Settings, now time.Time) (*Tokens, error) {
 	if err := g.MayRefresh(by, settings, now); err != nil {
 		return nil, err

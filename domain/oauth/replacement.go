@@ -17,8 +17,7 @@ func NewReplacement(host HostToken, now time.Time) Replacement {
 
 // Replace gives the active authorizations another host token, and returns their number. It leaves
 // out those of a resource without an answer. It refuses all with OtherHostToken when a verifier
-// names another person, or permits none of the scopes of an authorization. A second call seals
-// nothing anew, so that a transaction need not wait for that.
+// names another person, or permits none of the scopes of one.
 func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Time) (replaced int, err error) {
 	keys, err := settings.Keys.Snapshot()
 	if err != nil {

@@ -57,9 +57,8 @@ type Secret struct {
 	number uint32
 }
 
-// NewSecret returns the secret of a grant with a number, tagged with the newest server secret. The
-// number of a refresh token is its generation, that of an access token counts the access tokens of
-// the grant, and that of a code is 0.
+// NewSecret returns the secret of a grant with a number: the generation of a refresh token, the
+// count of access tokens of the grant, 0 for a code.
 func NewSecret(kind SecretKind, grant string, number uint32, entropy Entropy, keys seal.KeyRing) (Secret, error) {
 	id, err := hex.DecodeString(grant)
 	if err != nil || len(id) != idSize {
@@ -78,9 +77,8 @@ func NewSecret(kind SecretKind, grant string, number uint32, entropy Entropy, ke
 // ErrForeignSecret is ErrNotFound for a secret that no server secret of the ring has tagged.
 var ErrForeignSecret = fmt.Errorf("%w: no server secret has tagged it", ErrNotFound)
 
-// ParseSecret parses the text of a secret. It returns ErrNotFound for a text of another format, and
-// ErrForeignSecret for one that was not issued by this server, without a look into the store. Any
-// other error is an outage.
+// ParseSecret parses the text of a secret. ErrNotFound for another format, ErrForeignSecret for one
+// that this server did not issue; any other error is an outage.
 func ParseSecret(kind SecretKind, text string, keys seal.KeyRing) (Secret, error) {
 	content, ok := decodeSecret(kind, text)
 	if !ok {

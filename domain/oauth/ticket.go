@@ -80,10 +80,9 @@ func (t *Ticket) Seal() (string, error) {
 		"scope", r.Scopes.String(), "resource", r.Resource.canonical, "code_challenge", r.challenge.encoded)
 }
 
-// Code derives the authorization code for an approval of the ticket with the host token. Submitting
-// the form twice with the same choice returns the same code, unless the server secret was rotated
-// in between, so that both responses lead to the same grant. The code cannot be predicted without
-// the server secret and the host token.
+// Code derives the authorization code for an approval of the ticket with the host token, the same
+// if the form is submitted twice with the same choice. It cannot be predicted without the server
+// secret and the host token.
 func (t *Ticket) Code(host HostToken, by *Choice, keys seal.KeyRing) (Secret, error) {
 	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal(), by.text())
 	if err != nil {
