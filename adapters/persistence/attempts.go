@@ -23,7 +23,6 @@ type attemptRow struct {
 	Steps    []attempt.Step `gorm:"serializer:json"`
 }
 
-// TableName implements GORM's Tabler.
 func (attemptRow) TableName() string { return "attempts" }
 
 var _ attempt.Log = (*Store)(nil)

@@ -22,7 +22,6 @@ type clientDocumentRow struct {
 	ForgetAfter time.Time `gorm:"serializer:pasteport_millis"`
 }
 
-// TableName implements GORM's Tabler.
 func (clientDocumentRow) TableName() string { return "client_documents" }
 
 func digestOf(url string) []byte {

@@ -14,7 +14,6 @@ import (
 // time.
 type moment struct{ of *time.Time }
 
-// Value implements driver.Valuer.
 func (m moment) Value() (driver.Value, error) {
 	if m.of.IsZero() {
 		return nil, nil
@@ -22,7 +21,6 @@ func (m moment) Value() (driver.Value, error) {
 	return m.of.UnixMilli(), nil
 }
 
-// Scan implements sql.Scanner.
 func (m moment) Scan(value any) error {
 	switch stored := value.(type) {
 	case nil:
@@ -41,13 +39,11 @@ type millis struct{}
 // GORM has one registry per process, which the site may use too; hence the long name.
 func init() { schema.RegisterSerializer("pasteport_millis", millis{}) }
 
-// Value implements schema.SerializerValuerInterface.
 func (millis) Value(_ context.Context, _ *schema.Field, _ reflect.Value, value any) (any, error) {
 	at := value.(time.Time) // as every field with this serializer is
 	return moment{&at}.Value()
 }
 
-// Scan implements schema.SerializerInterface.
 func (millis) Scan(ctx context.Context, field *schema.Field, target reflect.Value, value any) error {
 	var at time.Time
 	if err := (moment{&at}).Scan(value); err != nil {

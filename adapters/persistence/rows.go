@@ -209,5 +209,4 @@ type assertionRow struct {
 	ForgetAfter time.Time `gorm:"serializer:pasteport_millis"`
 }
 
-// TableName implements GORM's Tabler.
 func (assertionRow) TableName() string { return "used_assertions" }

@@ -13,7 +13,6 @@ import (
 // read them (2026-11-29).
 type list[T any] struct{ of *[]T }
 
-// Value implements driver.Valuer.
 func (l list[T]) Value() (driver.Value, error) {
 	if len(*l.of) == 0 {
 		return "", nil
@@ -22,7 +21,6 @@ func (l list[T]) Value() (driver.Value, error) {
 	return string(encoded), err
 }
 
-// Scan implements sql.Scanner.
 func (l list[T]) Scan(value any) error {
 	*l.of = nil
 	var text sql.NullString

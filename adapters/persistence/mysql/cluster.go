@@ -15,7 +15,6 @@ type cluster struct {
 	chosen  atomic.Int64
 }
 
-// Driver implements driver.Connector.
 func (c *cluster) Driver() driver.Driver { return c.servers[0].Driver() }
 
 // Connect implements driver.Connector. A server that fails is not the chosen one any more, even if
@@ -105,7 +104,6 @@ type node struct {
 	chosen func() bool
 }
 
-// ResetSession implements driver.SessionResetter.
 func (n *node) ResetSession(ctx context.Context) error {
 	if !n.chosen() {
 		return driver.ErrBadConn
@@ -118,7 +116,6 @@ const (
 	waitTimeExpired = "1205" // of a read, which waits for no lock: the node hears nothing of the others
 )
 
-// QueryContext implements driver.QueryerContext.
 func (n *node) QueryContext(ctx context.Context, query string, values []driver.NamedValue) (driver.Rows, error) {
 	rows, err := n.connection.QueryContext(ctx, query, values)
 	if number := code(err); number == notInCluster || number == waitTimeExpired {
@@ -127,7 +124,6 @@ func (n *node) QueryContext(ctx context.Context, query string, values []driver.N
 	return rows, err
 }
 
-// ExecContext implements driver.ExecerContext.
 func (n *node) ExecContext(ctx context.Context, statement string, values []driver.NamedValue) (driver.Result, error) {
 	done, err := n.connection.ExecContext(ctx, statement, values)
 	if code(err) == notInCluster {

@@ -15,7 +15,6 @@ import (
 // using the deleted file, and its commits would be lost at the next start.
 type connector struct{ path, dsn string }
 
-// Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
 // Connect implements driver.Connector. It reads the file's identity before it opens the file, so
@@ -71,7 +70,6 @@ func (c *connection) ResetSession(ctx context.Context) error {
 	return c.session.ResetSession(ctx)
 }
 
-// Close implements driver.Conn. SQLite does not close a file with open statements.
 func (c *connection) Close() (err error) {
 	for _, kept := range c.kept {
 		err = errors.Join(err, kept.statement.Close())
@@ -104,5 +102,4 @@ type statement interface {
 // keptStatement stays open until its connection is closed.
 type keptStatement struct{ statement }
 
-// Close implements driver.Stmt.
 func (keptStatement) Close() error { return nil }

@@ -82,7 +82,6 @@ func decode(body []byte, into any) error {
 // identifier is a text, or a number, which sites often have as the id of a row.
 type identifier string
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (i *identifier) UnmarshalJSON(value []byte) error {
 	if jsontext.Value(value).Kind() == '0' {
 		*i = identifier(value)
