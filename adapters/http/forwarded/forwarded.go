@@ -45,8 +45,8 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 		if !ok {
 			return r.RemoteAddr
 		}
-		isForwarded := len(r.Header[echo.HeaderXForwardedFor]) > 0 || len(r.Header["Forwarded"]) > 0
-		if !trusted(peer) && isForwarded {
+		entries := forwardedFor(r.Header)
+		if !trusted(peer) && len(entries) > 0 {
 			if e.Unlisted != nil {
 				e.Unlisted(peer)
 			}
@@ -56,12 +56,22 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 					"the limits of one address", "peer", peer.String())
 			})
 		}
-		address, entry, ok := client(peer, r.Header, trusted)
-		if !ok {
-			warnInvalid.Do(func() {
-				logger.Warn("cannot parse the client address from a trusted proxy; its clients share the limits of "+
-					"the proxy", "proxy", address.String(), "entry", entry[:min(len(entry), maxLogged)])
-			})
+		address := peer
+		for _, entry := range slices.Backward(entries) {
+			if !trusted(address) {
+				break
+			}
+			// An invalid entry ends the search at the proxy that wrote it. An empty one is invalid, because
+			// the entry before it is from the client.
+			next, ok := parse(entry)
+			if !ok {
+				warnInvalid.Do(func() {
+					logger.Warn("cannot parse the client address from a trusted proxy; its clients share the limits "+
+						"of the proxy", "proxy", address.String(), "entry", entry[:min(len(entry), maxLogged)])
+				})
+				break
+			}
+			address = next
 		}
 		return address.String()
 	}
@@ -69,27 +79,6 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 
 // maxLogged bounds the logged part of an entry, in bytes.
 const maxLogged = 64
-
-// client returns the address nearest to this server that is not a trusted proxy, or the first entry
-// if all are trusted. An invalid entry ends the search at the proxy that wrote it; client then
-// returns the entry and ok is false. An empty entry is invalid, because the entry before it is from
-// the client.
-func client(peer netip.Addr, header http.Header, trusted func(netip.Addr) bool) (address netip.Addr,
-	entry string, ok bool) {
-	address = peer
-	if !trusted(peer) {
-		return address, "", true
-	}
-	entries := forwardedFor(header)
-	for i := len(entries) - 1; i >= 0 && trusted(address); i-- {
-		next, ok := parse(entries[i])
-		if !ok {
-			return address, entries[i], false
-		}
-		address = next
-	}
-	return address, "", true
-}
 
 // forwardedFor returns the entries of X-Forwarded-For or, without one, the for parameters of
 // Forwarded, in the order in which the proxies have added them.
