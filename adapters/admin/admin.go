@@ -136,17 +136,11 @@ func (g originGuard) allowsHost(r *http.Request) bool {
 
 // crossOrigin reports whether a page of another site sent the request.
 func crossOrigin(r *http.Request) bool {
-	for _, origin := range r.Header.Values("Origin") {
-		if origin != "http://"+r.Host {
-			return true
-		}
-	}
-	for _, site := range r.Header.Values("Sec-Fetch-Site") {
-		if site != "same-origin" && site != "none" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Header.Values("Origin"), func(origin string) bool {
+		return origin != "http://"+r.Host
+	}) || slices.ContainsFunc(r.Header.Values("Sec-Fetch-Site"), func(site string) bool {
+		return site != "same-origin" && site != "none"
+	})
 }
 
 // hostOf returns the host of host:port in lower case, without brackets.
