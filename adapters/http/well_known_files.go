@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -34,15 +34,14 @@ var ownWellKnown = []string{"oauth-authorization-server", "oauth-protected-resou
 func WellKnownFiles(folder string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		name := strings.TrimPrefix(c.Request().URL.Path, wellKnownPath)
-		file, info, err := openWellKnown(folder, name)
+		content, modified, err := readWellKnown(folder, name)
 		if err != nil {
 			return echo.NewHTTPError(http.StatusNotFound) // not echo.ErrNotFound, which can mean a wrong MCP URL
 		}
-		defer func() { _ = file.Close() }()
 		kind := "text/plain; charset=utf-8"
 		if extension := path.Ext(name); extension != "" {
 			kind = cmp.Or(mime.TypeByExtension(extension), "application/octet-stream")
-		} else if isJSON(file) {
+		} else if json.Valid(content) && bytes.ContainsAny(bytes.TrimSpace(content)[:1], "{[") {
 			kind = "application/json" // apps do not read apple-app-site-association as anything else
 		}
 		header := c.Response().Header()
@@ -51,37 +50,29 @@ func WellKnownFiles(folder string) echo.HandlerFunc {
 		header.Set("Content-Security-Policy", "default-src 'none'; sandbox") // a page has no rights of this origin
 		header.Set("Access-Control-Allow-Origin", "*")
 		header.Set("Cache-Control", "public, max-age=300")
-		http.ServeContent(c.Response(), c.Request(), "", info.ModTime(), file)
+		http.ServeContent(c.Response(), c.Request(), "", modified, bytes.NewReader(content))
 		return nil
 	}
 }
 
-func openWellKnown(folder, name string) (*os.File, fs.FileInfo, error) {
+func readWellKnown(folder, name string) (content []byte, modified time.Time, err error) {
 	if err := checkWellKnownName(name); err != nil {
-		return nil, nil, err
+		return nil, modified, err
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, nil, err
+		return nil, modified, err
 	}
 	defer func() { _ = root.Close() }()
-	info, err := root.Stat(name) // before Open, which waits at a pipe
+	info, err := root.Stat(name) // before ReadFile, which waits at a pipe
 	if err != nil {
-		return nil, nil, err
+		return nil, modified, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxWellKnownFile {
-		return nil, nil, fs.ErrInvalid
+		return nil, modified, fs.ErrInvalid
 	}
-	file, err := root.Open(name)
-	return file, info, err
-}
-
-// isJSON reports whether a file contains a JSON object or list, and seeks to its start.
-func isJSON(file io.ReadSeeker) bool {
-	text, err := io.ReadAll(io.LimitReader(file, maxWellKnownFile))
-	_, seekErr := file.Seek(0, io.SeekStart)
-	text = bytes.TrimSpace(text)
-	return err == nil && seekErr == nil && len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(text)
+	content, err = root.ReadFile(name)
+	return content, info.ModTime(), err
 }
 
 func checkWellKnownName(name string) error {
