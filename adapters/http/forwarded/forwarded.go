@@ -61,8 +61,8 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 			if !trusted(address) {
 				break
 			}
-			// An invalid entry ends the search at the proxy that wrote it. An empty one is invalid, because
-			// the entry before it is from the client.
+			// An invalid entry ends the search at the proxy that wrote it. An empty one is
+			// invalid, because the entry before it is from the client.
 			next, ok := parse(entry)
 			if !ok {
 				warnInvalid.Do(func() {
