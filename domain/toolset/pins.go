@@ -31,8 +31,8 @@ func digestOf(text []byte) string {
 // List is a list of tools that a client gets, or a page of one.
 type List struct {
 	Tools   []Tool
+	IsFirst bool // the client asked for the first page
 	More    bool // further pages follow
-	IsWhole bool // it has no other pages
 }
 
 // digests returns the digest of each tool by its name. One for all definitions stands for a name
@@ -51,7 +51,8 @@ func (l List) digests() map[string]string {
 
 const (
 	maxPinnedTools = 1000
-	maxPinsText    = 60_000 // bytes that every store can keep in a text
+	maxPinsText    = 60_000 // bytes of the pinned tools, which every store can keep in a text
+	maxNewText     = 4_000  // bytes of the names of new tools beside them
 	maxChanges     = 50     // of each kind, which a page shows
 )
 
@@ -62,13 +63,19 @@ type Pins struct{ text unique.Handle[string] }
 
 // content is the content of Pins.
 type content struct {
-	digests map[string]string // by name
-	isOpen  bool              // the first list has more pages
-	Changes
+	tools  map[string]pinned // by name
+	isOpen bool              // the first list has more pages
+	fresh  []string          // names of new tools, at most maxChanges
 }
 
-// Changes is how the tools of a server differ from those of an earlier connection, by their
-// names.
+// pinned is a tool of the first list, and how it is in the latest one.
+type pinned struct {
+	digest        string
+	changed, gone bool
+}
+
+// Changes is how the tools of a server differ from those of an earlier connection, by their names;
+// more than it can show end with "…".
 type Changes struct{ New, Changed, Gone []string }
 
 // Empty reports whether nothing differs.
@@ -99,89 +106,110 @@ func (p Pins) IsReadable() bool { return p == Pins{} || p == p.parse().pins() }
 const (
 	pinsPrefix = "?" // tells pins without tools from none
 	toolPrefix = "tool "
+
+	changedFlag, goneFlag = "c", "g" // after the digest of a tool
 )
 
 // parse returns no tools for a text that cannot be read, so that no tool is as it was.
 func (p Pins) parse() content {
-	t := content{digests: map[string]string{}}
+	t := content{tools: map[string]pinned{}}
 	text, isPinned := strings.CutPrefix(p.String(), pinsPrefix)
 	query, err := url.ParseQuery(text)
 	if err != nil || !isPinned {
 		return t
 	}
 	t.isOpen = query.Has("open")
-	t.New, t.Changed, t.Gone = query["new"], query["changed"], query["gone"]
+	t.fresh = query["new"]
 	for key := range query {
 		if name, isTool := strings.CutPrefix(key, toolPrefix); isTool {
-			t.digests[name] = query.Get(key)
+			digest, flags, _ := strings.Cut(query.Get(key), " ")
+			t.tools[name] = pinned{digest, strings.Contains(flags, changedFlag), strings.Contains(flags, goneFlag)}
 		}
 	}
 	return t
 }
 
 func (t content) pins() Pins {
-	query := url.Values{"new": t.New, "changed": t.Changed, "gone": t.Gone}
+	query := url.Values{"new": t.fresh}
 	if t.isOpen {
 		query.Set("open", "yes")
 	}
-	for name, digest := range t.digests {
-		query.Set(toolPrefix+name, digest)
+	for name, tool := range t.tools {
+		text := tool.digest
+		if tool.changed || tool.gone {
+			text += " "
+		}
+		if tool.changed {
+			text += changedFlag
+		}
+		if tool.gone {
+			text += goneFlag
+		}
+		query.Set(toolPrefix+name, text)
 	}
 	return Restore(pinsPrefix + query.Encode())
 }
 
 // Permits returns a function that reports whether a client may see and call the tool of a name: if
-// it is as it was in the first list, or if the client has not got all of that list yet.
+// it is as it was in the first list, or if the client has not got any list yet.
 func (p Pins) Permits() func(name string) bool {
 	t := p.parse()
 	return func(name string) bool {
-		if _, isPinned := t.digests[name]; isPinned {
-			return !slices.Contains(t.Changed, name)
-		}
-		return t.isOpen || p == Pins{}
+		tool, isPinned := t.tools[name]
+		return isPinned && !tool.changed || p == Pins{}
 	}
 }
 
 // Changes returns how later lists differ from the first one.
-func (p Pins) Changes() Changes { return p.parse().Changes }
-
-// After returns the pins after a list. The first list pins its tools, and so do its further pages;
-// later ones are compared. Tools beyond the number or the length that a grant can keep count as
-// new.
-func (p Pins) After(list List) Pins {
-	t, listed := p.parse(), list.digests()
-	if p == (Pins{}) {
-		t.isOpen = true
+func (p Pins) Changes() (found Changes) {
+	t := p.parse()
+	found.New = t.fresh
+	for _, name := range slices.Sorted(maps.Keys(t.tools)) {
+		found.Changed = withMore(found.Changed, name, t.tools[name].changed)
+		found.Gone = withMore(found.Gone, name, t.tools[name].gone)
 	}
-	length := len(p.String())
-	for _, name := range slices.Sorted(maps.Keys(listed)) {
-		digest, isPinned := t.digests[name]
-		if !isPinned && t.isOpen && len(t.digests) < maxPinnedTools && length < maxPinsText {
-			t.digests[name], digest, isPinned = listed[name], listed[name], true
-			length += len(url.QueryEscape(toolPrefix+name)) + len(digest) + len("&=")
-		}
-		t.New = with(t.New, name, !isPinned)
-		t.Changed = with(t.Changed, name, isPinned && digest != listed[name])
-		t.Gone = with(t.Gone, name, false)
-	}
-	t.isOpen = t.isOpen && list.More
-	if list.IsWhole {
-		t.New = slices.DeleteFunc(t.New, func(name string) bool { return listed[name] == "" })
-		for _, name := range slices.Sorted(maps.Keys(t.digests)) {
-			t.Gone = with(t.Gone, name, listed[name] == "")
-		}
-	}
-	return t.pins()
+	return found
 }
 
-// with returns sorted names with or without a name, and at most maxChanges.
-func with(names []string, name string, isIn bool) []string {
-	at, found := slices.BinarySearch(names, name)
+func withMore(names []string, name string, isIn bool) []string {
 	switch {
-	case found && !isIn:
-		return slices.Delete(slices.Clone(names), at, at+1)
-	case !found && isIn && len(names) < maxChanges:
-		return slices.Insert(slices.Clone(names), at, name)
+	case !isIn || len(names) > maxChanges:
+		return names
+	case len(names) == maxChanges:
+		name = "…"
 	}
-	return names
+	return append(names, name)
+}
+
+// After returns the pins after a list. The first list pins its tools, and so do its further pages,
+// until a client asks for the first page again; later ones are compared. Tools beyond the number or
+// the length that a grant can keep count as new.
+func (p Pins) After(list List) Pins {
+	t, listed := p.parse(), list.digests()
+	t.isOpen = p == Pins{} || t.isOpen && !list.IsFirst
+	length := len(p.String())
+	for _, name := range slices.Sorted(maps.Keys(listed)) {
+		tool, isPinned := t.tools[name]
+		if !isPinned && t.isOpen && len(t.tools) < maxPinnedTools && length < maxPinsText {
+			tool, isPinned = pinned{digest: listed[name]}, true
+			length += len(url.QueryEscape(toolPrefix+name)) + len(tool.digest) + len("&=+cg")
+		}
+		if isPinned {
+			tool.changed, tool.gone = tool.digest != listed[name], false
+			t.tools[name] = tool
+		} else if len(t.fresh) < maxChanges && !slices.Contains(t.fresh, name) &&
+			len(url.QueryEscape(strings.Join(t.fresh, ""))+url.QueryEscape(name)) < maxNewText {
+			t.fresh = append(t.fresh, name)
+		}
+	}
+	t.isOpen = t.isOpen && list.More
+	if list.IsFirst && !list.More {
+		t.fresh = slices.DeleteFunc(t.fresh, func(name string) bool { return listed[name] == "" })
+		for name, tool := range t.tools {
+			tool.gone = listed[name] == ""
+			t.tools[name] = tool
+		}
+	}
+	slices.Sort(t.fresh)
+	return t.pins()
 }

@@ -125,8 +125,7 @@ func (l Lists) record(result message.Members) (may func(name string) bool, err e
 		}
 	}
 	cursor, _ := message.DecodeString(result.Get("nextCursor"))
-	listed.More = cursor != ""
-	listed.IsWhole = l.IsFirstPage && !listed.More
+	listed.IsFirst, listed.More = l.IsFirstPage, cursor != ""
 	pins, err := l.Record(listed)
 	if err != nil {
 		return nil, fmt.Errorf("recording a list of tools: %w", err)
