@@ -83,10 +83,10 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 		Lists:   lists,
 		Reserve: memory.Extend,
 		Release: memory.Release,
-		Refuse: func(w http.ResponseWriter, reason error) {
+		Refuse: func(w http.ResponseWriter, status int, reason error) {
 			report(reason)
 			attempt.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U27", unfiltered))
-			rpcFailure(w, http.StatusBadGateway, id, unfiltered)
+			rpcFailure(w, status, id, unfiltered)
 		},
 		Failure: func(reason error) []byte {
 			report(reason)

@@ -3,6 +3,7 @@ package message
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -61,6 +62,21 @@ var _ = Describe("Reading a body", Label("U11"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = Read(inJSON, wide(maxBodyMembers-3))
 		Expect(err).To(MatchError(ContainSubstring("members")))
+	})
+
+	It("answers for a server whose answer cannot be read behind its id", Label("U11"), func() {
+		answers := func(text string) (ids []string) {
+			for _, m := range RefuseAnswers(errors.New("wrong"), []byte(text)) {
+				Expect(m.Error).NotTo(BeNil())
+				ids = append(ids, m.ID.Text)
+			}
+			return ids
+		}
+		Expect(answers(`{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}`)).To(Equal([]string{"1"}))
+		Expect(answers(`{"jsonrpc":"2.0","id":1,"result":` + strings.Repeat("[", 20_000))).To(Equal([]string{"1"}))
+		Expect(answers(`{"jsonrpc":"2.0","id":1,"method":"a","params":NaN}`)).To(BeEmpty())
+		Expect(answers(`{"jsonrpc":"2.0"`)).To(BeEmpty())
+		Expect(answers(`text`)).To(BeEmpty())
 	})
 
 	DescribeTable("accepts the charset", func(contentType string) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 )
@@ -162,19 +163,33 @@ func ParseEvent(event []byte) (data []byte, kind string) {
 	return bytes.Join(parts, []byte("\n")), kind
 }
 
-// WithEventData returns an event with other data, in one line.
+// WithEventData writes an event again with other data, in one line, and without the text of comments
+// and of unknown fields, because some clients also take other characters for the end of a line.
 func WithEventData(event, data []byte) (changed []byte) {
-	isWritten := false
+	hasData := false
 	for _, line := range eventLines(event) {
-		if name, _ := eventField(line); string(name) != "data" {
-			changed = append(changed, line...)
-		} else if !isWritten {
-			isWritten = true
-			changed = append(append(append(changed, "data: "...), data...), '\n')
+		switch name, value := eventField(line); string(name) {
+		case "event", "id", "retry":
+			if !bytes.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+				changed = fmt.Appendf(changed, "%s: %s\n", name, value)
+			}
+		case "data":
+			if !hasData {
+				changed = fmt.Appendf(changed, "data: %s\n", lineEnds.Replace(string(data)))
+			}
+			hasData = true
+		case "":
+			if line[0] == ':' {
+				changed = append(changed, ':')
+			}
+			changed = append(changed, '\n')
 		}
 	}
 	return changed
 }
+
+// lineEnds escapes what is a character in JSON and the end of a line for some readers of events.
+var lineEnds = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
 
 // Outcome reads what the response to a call says while the response passes: JSON, or a stream of
 // events that ends with it. A batch has no single outcome.

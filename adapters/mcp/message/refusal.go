@@ -101,7 +101,10 @@ func refuse(err error, found []Message) *Refusal {
 // RefuseAnswers returns a JSON-RPC error in the place of each answer of a server in a text that
 // Decode refuses with an error.
 func RefuseAnswers(err error, text []byte) []Message {
-	found, _ := decodeAnyway(text)
+	found, isBatch, broken := newDecoder(text, true).messages()
+	if broken != nil && !isBatch && found[0].Method == "" { // such as one with NaN, behind the id
+		found[0].Error = []byte("{}")
+	}
 	return errorsFor(found, "the MCP server's answer was refused: "+err.Error())
 }
 

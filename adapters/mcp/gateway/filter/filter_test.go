@@ -113,7 +113,7 @@ func responding(header http.Header, parts ...string) (*httptest.ResponseRecorder
 			}
 			return nil
 		},
-		Refuse: func(w http.ResponseWriter, _ error) {
+		Refuse: func(w http.ResponseWriter, _ int, _ error) {
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = w.Write([]byte("refused"))
 		},
@@ -163,7 +163,7 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 		Entry("an event", typed(eventType), "id: 7\nevent: message\ndata: "+secret+"\n\n",
 			"id: 7\nevent: message\ndata: "+open+"\n\n"),
 		Entry("an event with carriage returns", typed(eventType), "data:"+secret+"\r\nid: 7\r\n\r\n",
-			"data: "+open+"\nid: 7\r\n\r\n"),
+			"data: "+open+"\nid: 7\n\n\n"),
 		Entry("an event of several lines", typed(eventType),
 			"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\ndata: {\"tools\":[{\"name\":\"secret\"}]}}\n\n",
 			"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}\n\n"),
@@ -182,7 +182,11 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 			"data: "+open+"\n"),
 		Entry("comments and other events", typed(eventType),
 			": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: "+ping+"\r\n\r\n",
-			": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: "+ping+"\n\r\n"),
+			":\n\nevent: endpoint\ndata: \n\nid: 1\ndata: \n\nretry: 5\n\n:\n\ndata: "+ping+"\n\n\n"),
+		Entry("lines that end with other characters for some clients", typed(eventType),
+			": x\u2028data: "+secret+"\nid: 7\u0085data: "+secret+"\n\nx\u2029: data: "+secret+"\ndata: "+
+				`{"jsonrpc":"2.0","method":"a","params":{"x":"`+"\u2028\u2029\u0085"+`"}}`+"\n\n",
+			":\n\ndata: "+`{"jsonrpc":"2.0","method":"a","params":{"x":"\u2028\u2029\u0085"}}`+"\n\n"),
 		Entry("an event that is not JSON", typed(eventType),
 			"id: 1\ndata: {\"result\":{\"tools\":[{\"name\":\"secret\"}\n\ndata: "+ping+"\n\n",
 			"event: message\ndata: refused\n\ndata: "+ping+"\n\n"),

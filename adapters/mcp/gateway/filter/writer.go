@@ -21,7 +21,8 @@ type Writer struct {
 	Lists   Lists
 	Reserve func(length int64) error // reserves memory for a message; Release releases it
 	Release func()
-	Refuse  func(w http.ResponseWriter, reason error) // writes the response instead of one that cannot be read
+	// Writes the response instead of one that cannot be read.
+	Refuse func(w http.ResponseWriter, status int, reason error)
 	// Returns the message instead of an event that cannot be read; nil drops the event.
 	Failure func(reason error) []byte
 
@@ -89,14 +90,14 @@ func (w *Writer) FlushError() error {
 func (w *Writer) emit(raw []byte, failed error) error {
 	defer w.Release()
 	payload, _ := message.ParseEvent(raw)
+	var filtered []byte
 	if failed == nil && isJSON(payload) {
-		var filtered []byte
 		filtered, failed = w.Lists.Filter(bytes.TrimPrefix(payload, message.ByteOrderMark))
 		if failed == nil && filtered == nil {
 			return nil
 		}
-		raw = message.WithEventData(raw, filtered)
 	}
+	raw = message.WithEventData(raw, filtered)
 	if failed != nil {
 		failure := w.Failure(failed)
 		if failure == nil {
@@ -137,7 +138,11 @@ func (w *Writer) Finish() {
 	}
 	if reason != nil {
 		w.Drop()
-		w.Refuse(w.To, reason)
+		status := w.status
+		if status < http.StatusBadRequest { // else the status tells the client enough, such as that its session is gone
+			status = http.StatusBadGateway
+		}
+		w.Refuse(w.To, status, reason)
 		return
 	}
 	removeDigests(w.Header())
