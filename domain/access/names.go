@@ -78,6 +78,22 @@ func hasEmptySegment(path string) bool { return strings.Contains(path, "//") }
 // wildcard matches what stands for other characters in a pattern.
 var wildcard = regexp.MustCompile(`\[(?:\\.|[^\]\\])*\]|\\.|[*?]`)
 
+// foldStart returns what stands before the first wildcard of a pattern, and how it is compared: the
+// same, unless names in this form are written in another one.
+func foldStart(pattern string, fold func(name string) (string, bool)) (start, folded string) {
+	const following = "x" // in the place of the wildcard and what follows
+	if at := wildcard.FindStringIndex(pattern); at != nil {
+		pattern = pattern[:at[0]] + following
+	} else {
+		pattern += following
+	}
+	start = strings.ToLower(pattern)
+	if folded, ok := fold(start); ok {
+		return strings.TrimSuffix(start, following), strings.TrimSuffix(folded, following)
+	}
+	return start, start
+}
+
 // maxWildcards is the number of wildcards of a pattern that isPossible tries one by one.
 const maxWildcards = 4
 

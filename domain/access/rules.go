@@ -136,6 +136,10 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 				"most 128 of the characters A-Z a-z 0-9 _ . / -, and URIs no percent-encoding, no dot segments, no //"+
 				" in their paths and no other URI", text)
 		}
+		if start, folded := foldStart(text, known.Fold); folded != start && !parsed.allows {
+			return rule{}, fmt.Errorf("%q denies nothing, because a URI that begins with %q is compared as one that "+
+				"begins with %q: write that", text, start, folded)
+		}
 		parsed.patterns = append(parsed.patterns, pattern{text, strings.ToLower(text)})
 	}
 	if !parsed.forAll && len(callers) == 0 {
