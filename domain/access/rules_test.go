@@ -93,8 +93,9 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 		Entry("no pattern", "allow", "number 1: it has no pattern: write one"),
 		Entry("a pattern that matches nothing", "deny a:%2f*; allow *",
 			`number 1: "a:%2f*" matches no name that a caller may use`),
-		Entry("a denied file without a host", "deny file:/etc/*; allow *", `"file:/etc/*" denies nothing, because a URI `+
-			`that begins with "file:/etc/" is compared as one that begins with "file:///etc/": write that`),
+		Entry("a denied file without a host", "deny file:/etc/*; allow *",
+			`"file:/etc/*" denies nothing, because a URI that begins with "file:/etc/" is compared as one that `+
+				`begins with "file:///etc/": write that`),
 		Entry("a denied host that is left out", "deny file://localhost/x; allow *", `begins with "file:///x"`),
 		Entry("a denied path without a host", "deny note:/secret; allow *", `begins with "note:///secret"`),
 		Entry("no caller", "allow * for", "number 1: nothing follows for: write role:NAME or scope:NAME"),

@@ -12,7 +12,7 @@ import (
 
 var _ = Describe("The tools of a connection", func() {
 	after := func(tools ...toolset.Tool) toolset.Pins {
-		return toolset.Pins{}.After(toolset.List{Tools: tools, IsWhole: true})
+		return toolset.Pins{}.After(toolset.List{Tools: tools, IsFirst: true})
 	}
 	tool := func(name, definition string) toolset.Tool { return toolset.New(name, []byte(definition)) }
 	approved := after(tool("write", "writes"))

@@ -70,7 +70,8 @@ var _ = Describe("The tools that a client got first", func() {
 		open := Pins{}.After(List{Tools: []Tool{tool("read", "reads")}, IsFirst: true, More: true})
 		Expect(open.Permits()("never-listed")).To(BeFalse())
 		Expect(open.After(List{Tools: []Tool{tool("write", "writes")}}).Permits()("write")).To(BeTrue())
-		again := open.After(List{Tools: []Tool{tool("read", "reads"), tool("new", "is new")}, IsFirst: true, More: true})
+		more := []Tool{tool("read", "reads"), tool("new", "is new")}
+		again := open.After(List{Tools: more, IsFirst: true, More: true})
 		Expect(again.Permits()("new")).To(BeFalse())
 		Expect(again.Changes().New).To(ConsistOf("new"))
 	})

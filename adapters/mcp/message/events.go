@@ -163,8 +163,8 @@ func ParseEvent(event []byte) (data []byte, kind string) {
 	return bytes.Join(parts, []byte("\n")), kind
 }
 
-// WithEventData writes an event again with other data, in one line, and without the text of comments
-// and of unknown fields, because some clients also take other characters for the end of a line.
+// WithEventData writes an event again with other data, in one line, and without the text of
+// comments and of unknown fields, because some clients also end lines at other characters.
 func WithEventData(event, data []byte) (changed []byte) {
 	hasData := false
 	for _, line := range eventLines(event) {
