@@ -93,12 +93,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if err = errors.Join(err, mistakes, wrongRules, chosen.appearance.Check(), checkNil(config, chosen)); err != nil {
 		return nil, err
 	}
-	reportMissing(store, config.Logger)
-	if settings.AccessTokenTTL < 6*time.Minute {
-		config.Logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in "+
-			"the last five minutes of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more",
-			"access_token_ttl", settings.AccessTokenTTL.String())
-	}
+	advise(settings, store, config.Logger)
 	directory, err := newDirectory(config, rules, store, chosen)
 	if err != nil {
 		return nil, err
@@ -255,10 +250,15 @@ func implements[T any](store oauth.Store) bool {
 	return ok
 }
 
-// reportMissing logs the optional interfaces whose absence switches a feature off without an error,
-// because a store that wraps another loses those of the inner one unnoticed. Without the secret of
-// an oauth.SecretKeeper, NewOAuthServer fails.
-func reportMissing(store oauth.Store, logger *slog.Logger) {
+// advise logs what works, but not as a host may expect: short access tokens, and the optional
+// interfaces whose absence switches a feature off without an error, because a store that wraps
+// another loses those of the inner one unnoticed.
+func advise(settings *oauth.Settings, store oauth.Store, logger *slog.Logger) {
+	if settings.AccessTokenTTL < 6*time.Minute {
+		logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in the last "+
+			"five minutes of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more",
+			"access_token_ttl", settings.AccessTokenTTL.String())
+	}
 	var missing []string
 	for _, capability := range []struct {
 		name     string
