@@ -194,11 +194,6 @@ type clock struct{ ahead atomic.Int64 }
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// exhausted is a random source that fails.
-type exhausted struct{}
-
-func (exhausted) Read([]byte) (int, error) { return 0, errors.New("no randomness left") }
-
 // resource sets the resource parameters.
 func resource(uris ...string) func(url.Values) { return func(v url.Values) { v["resource"] = uris } }
 
