@@ -4,15 +4,23 @@
 package admin
 
 import (
+	"cmp"
+	"crypto/sha256"
+	_ "embed" // the style
+	"encoding/base64"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"github.com/pasteport/pasteport/adapters/internal/look"
 	"github.com/pasteport/pasteport/domain/uri"
 )
 
@@ -146,4 +154,67 @@ func crossOrigin(r *http.Request) bool {
 // hostOf returns the host of host:port in lower case, without brackets.
 func hostOf(address string) string {
 	return strings.ToLower(strings.Trim(uri.HostOf(address), "[]"))
+}
+
+//go:embed admin.css
+var ownStyle string
+
+var style = look.Style + ownStyle
+
+// stylePolicy is a Content-Security-Policy that allows only the style of the page and its forms.
+var stylePolicy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+}()
+
+func write(w http.ResponseWriter, r *http.Request, status int, page templ.Component) {
+	w.Header().Set("Content-Security-Policy", stylePolicy)
+	templ.Handler(page, templ.WithStatus(status)).ServeHTTP(w, r) // renders the whole page before it writes
+}
+
+func storeFails(w http.ResponseWriter) {
+	http.Error(w, "the store cannot be read; see /readyz", http.StatusServiceUnavailable)
+}
+
+// Slot counts the calls that ended in a part of the last day.
+type Slot struct {
+	Begin    time.Time
+	Answered int
+	Refused  int
+	Failed   int
+}
+
+func (s Slot) calls() int { return s.Answered + s.Refused + s.Failed }
+
+// Activity is the last day of an MCP server, the oldest slot first.
+type Activity struct {
+	Name, Resource string
+	Slots          []Slot
+}
+
+// busiest returns the slot with the most calls.
+func (a Activity) busiest() Slot {
+	return slices.MaxFunc(a.Slots, func(a, b Slot) int { return cmp.Compare(a.calls(), b.calls()) })
+}
+
+// sentence says in words what the plot shows.
+func (a Activity) sentence() string {
+	var sum Slot
+	for _, slot := range a.Slots {
+		sum.Answered += slot.Answered
+		sum.Refused += slot.Refused
+		sum.Failed += slot.Failed
+	}
+	if sum.calls() == 0 {
+		return "No calls."
+	}
+	busiest := a.busiest()
+	return fmt.Sprintf("Calls: %d answered, %d refused, %d failed. Most in a quarter of an hour: %d, from %s UTC.",
+		sum.Answered, sum.Refused, sum.Failed, busiest.calls(), busiest.Begin.UTC().Format("15:04"))
+}
+
+// height returns the height of a bar, of 100 for the busiest slot.
+func (a Activity) height(calls int) string {
+	return fmt.Sprintf("%.1f", 100*float64(calls)/float64(max(1, a.busiest().calls())))
 }

@@ -189,3 +189,12 @@ func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
 func (e *Endpoints) connectionsURL() string {
 	return (&url.URL{Scheme: e.issuer.Scheme, Host: e.issuer.Host, Path: e.issuer.Path + connectionsPath}).String()
 }
+
+// Welcome answers a person who has opened the address of one of the servers in a browser.
+func (e *Endpoints) Welcome(c echo.Context, status int, servers ...oauth.ProtectedResource) error {
+	page := pages.Welcome{Manage: e.connectionsURL()}
+	for _, server := range servers {
+		page.Servers = append(page.Servers, pages.Server{Name: server.Name, URL: server.Resource.String()})
+	}
+	return e.edition(c).WriteWelcome(c.Response(), status, page)
+}

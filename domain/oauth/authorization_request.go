@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/uri"
 )
@@ -154,4 +155,95 @@ func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 		Host:      r.RedirectURI.Host(),
 		Automatic: r.RedirectURI.Loopback() || r.settings.AutoErrorRedirect,
 	}
+}
+
+// Choice is what a person leaves to the client on the consent page. It can only narrow the request.
+// A nil Choice leaves everything.
+type Choice struct {
+	Scopes   Scopes        // the first one of the request is granted without it
+	Lifetime time.Duration // of the grant, one of Settings.GrantChoices; 0 for the longest
+}
+
+// text distinguishes choices.
+func (c *Choice) text() string {
+	if c == nil {
+		return ""
+	}
+	return "\x00" + c.Scopes.String() + "\x00" + c.Lifetime.String()
+}
+
+// CheckChoice refuses, with InvalidRequest, a choice that the page did not offer.
+func (r *AuthorizationRequest) CheckChoice(by *Choice) error {
+	switch {
+	case by == nil:
+	case !r.Scopes.Contains(by.Scopes):
+		return Refuse(InvalidRequest, "B25", "the form allows something that the app did not ask for")
+	case by.Lifetime != 0 && !slices.Contains(r.settings.GrantChoices, by.Lifetime):
+		return Refuse(InvalidRequest, "B25", "the form has a time that the page did not offer")
+	}
+	return nil
+}
+
+// Chosen returns the scopes that a choice leaves. A scope that a chosen one implies stays, because
+// the client could use it anyway.
+func (r *AuthorizationRequest) Chosen(by *Choice) Scopes {
+	if by == nil {
+		return r.Scopes
+	}
+	chosen := by.Scopes
+	catalogue := r.settings.ScopesOf(r.Resource)
+	if described := catalogue.Describe(r.Scopes); len(described) > 0 {
+		chosen = chosen.With(described[0].Name)
+	}
+	return catalogue.Expand(chosen).Intersect(r.Scopes)
+}
+
+// LongestGrant returns how long a grant may live if the person chooses no shorter time.
+func (s *Settings) LongestGrant() time.Duration {
+	if len(s.GrantChoices) > 0 {
+		return s.GrantChoices[0]
+	}
+	return s.GrantTTL
+}
+
+// Parameters are the decoded parameters of one request, from its query or its form, never from
+// both.
+type Parameters map[string][]string
+
+// Get returns the value of a parameter that may occur once; an empty value counts as absent.
+func (p Parameters) Get(name string) string {
+	if values := p.All(name); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// All returns the values of a parameter that may be repeated, without the empty ones.
+func (p Parameters) All(name string) []string {
+	if !slices.Contains(p[name], "") {
+		return p[name]
+	}
+	return slices.DeleteFunc(slices.Clone(p[name]), func(value string) bool { return value == "" })
+}
+
+// CheckNotRepeated refuses with InvalidRequest when one of the named parameters occurs more than
+// once (RFC 6749 §3.1).
+func (p Parameters) CheckNotRepeated(names ...string) error {
+	for _, name := range names {
+		if len(p.All(name)) > 1 {
+			return Refuse(InvalidRequest, "A5", "a parameter is repeated")
+		}
+	}
+	return nil
+}
+
+// CheckNoneRepeated refuses like CheckNotRepeated for every parameter but resource, the only one
+// that may be repeated (RFC 8707 §2).
+func (p Parameters) CheckNoneRepeated() error {
+	for name, values := range p {
+		if name != "resource" && len(values) > 1 { // also an empty one: no client has a reason to send it
+			return Refuse(InvalidRequest, "D5", "a parameter is repeated")
+		}
+	}
+	return nil
 }

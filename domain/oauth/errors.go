@@ -2,6 +2,8 @@ package oauth
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -132,4 +134,55 @@ func RefusalOf(err error) Error {
 		return *refused
 	}
 	return Error{}
+}
+
+// tokenForm is the form of the tokens, codes and client secrets of this server. A shorter beginning
+// of a token has only the id of its grant.
+var tokenForm = regexp.MustCompile(`pp[arcs]_[A-Za-z0-9_-]{16,}`)
+
+// tokenKinds names the secrets of this server by their beginnings, which have one length.
+var tokenKinds = map[string]string{
+	string(AccessTokenSecret):  "[access token]",
+	string(RefreshTokenSecret): "[refresh token]",
+	string(CodeSecret):         "[code]",
+	ClientSecretPrefix:         "[client secret]",
+}
+
+// MaskTokens replaces what has the form of a token, code or client secret of this server by its
+// kind. Clients put them where they do not belong, and such texts reach logs.
+func MaskTokens(text string) string {
+	return tokenForm.ReplaceAllStringFunc(text, func(token string) string { return tokenKinds[token[:4]] })
+}
+
+// Mistake is an error in a field of a Config or of options. Its text names the field, the problem
+// and the remedy.
+type Mistake struct {
+	Field string // its name, such as Limits.MaxSessions, or that of its setting
+	err   error
+}
+
+// NewMistake formats what follows the name of the field, as fmt.Errorf does.
+func NewMistake(field, sentence string, values ...any) *Mistake {
+	return &Mistake{field, fmt.Errorf(sentence, values...)}
+}
+
+func (m *Mistake) Error() string { return m.Of(m.Field) }
+
+func (m *Mistake) Unwrap() error { return m.err }
+
+// Of returns the text with another name for the field, such as that of a flag.
+func (m *Mistake) Of(name string) string {
+	text := m.err.Error()
+	if strings.HasPrefix(text, ":") {
+		return name + text
+	}
+	return name + " " + text
+}
+
+// mistakes are the errors that a check has found.
+type mistakes []error
+
+// add adds a Mistake, as NewMistake formats it.
+func (m *mistakes) add(field, sentence string, values ...any) {
+	*m = append(*m, NewMistake(field, sentence, values...))
 }

@@ -81,3 +81,87 @@ type DocumentStore interface {
 	// DeleteClientDocument deletes the document at the URL, if there is one.
 	DeleteClientDocument(ctx context.Context, url string) error
 }
+
+// Directory finds the metadata document of a client. If a cached document does not list
+// redirectURI, a directory fetches it again, at most once a minute; an empty redirectURI never
+// causes that. The errors are the refusals of Rules.NewMetadata, and ErrUnreachable, ErrNoDocument,
+// ErrMalformed and ErrBudget, which is wrapped by RetryableAfter when the wait is known.
+type Directory interface {
+	Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*Metadata, error)
+}
+
+// Keeper is a Directory that stores the documents of approved clients.
+type Keeper interface {
+	Directory
+	// Keep stores the document of a client that a person has just approved.
+	Keep(ctx context.Context, id oauth.ClientID)
+	// Connected returns the document of a client that has a grant. If fetching fails, it returns a
+	// cached document for up to an hour after its expiry.
+	Connected(ctx context.Context, id oauth.ClientID) (*Metadata, error)
+}
+
+// KeyDirectory finds the keys at a client's jwks_uri. If a cached set lacks the wanted key id, it
+// fetches the set again, at most once a minute. Its errors are those of Directory.
+type KeyDirectory interface {
+	KeySet(ctx context.Context, at oauth.ClientID, wanted KeyReference) (KeySet, error)
+}
+
+// AssertionReader verifies the signature of an assertion with the key that keyOf finds by the key
+// id. It returns the errors of keyOf, and ErrBadAssertion for a malformed JWT, an algorithm that is
+// not in AssertionAlgorithms, or a wrong signature.
+type AssertionReader interface {
+	ReadAssertion(assertion string, keyOf func(KeyReference) (Key, error)) (Assertion, error)
+}
+
+// Sentinels of the ports, which adapters wrap.
+var (
+	ErrBadAssertion = errors.New("oauth: client assertion is malformed or wrongly signed")
+	ErrUnreachable  = errors.New("oauth: fetch the client metadata document")
+	ErrNoDocument   = fmt.Errorf("%w: the response is not a document", ErrUnreachable)
+	ErrAddress      = errors.New("the address is refused") // beside ErrUnreachable
+	ErrMalformed    = errors.New("oauth: client metadata document is not one strict JSON object")
+	ErrBudget       = errors.New("oauth: too many client metadata fetches")
+)
+
+// temporary is an error with the wait after which a retry can succeed.
+type temporary struct {
+	error
+	wait time.Duration
+}
+
+func (e *temporary) Unwrap() error { return e.error }
+
+// RetryableAfter returns err with the wait after which a retry can succeed.
+func RetryableAfter(wait time.Duration, err error) error { return &temporary{err, wait} }
+
+// WaitOf returns the wait of RetryableAfter, 0 without one.
+func WaitOf(err error) time.Duration {
+	if known, ok := errors.AsType[*temporary](err); ok {
+		return known.wait
+	}
+	return 0
+}
+
+// aboutClient is a refusal with the host of the client, for the error page.
+type aboutClient struct {
+	error
+	host string
+}
+
+func (e *aboutClient) Unwrap() error { return e.error }
+
+// WithHost returns err with the host of a well-formed client_id. It returns nil for nil.
+func WithHost(id oauth.ClientID, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &aboutClient{err, id.Host()}
+}
+
+// HostOf returns the client host of WithHost, "" without one.
+func HostOf(err error) string {
+	if about, ok := errors.AsType[*aboutClient](err); ok {
+		return about.host
+	}
+	return ""
+}
