@@ -65,7 +65,7 @@ func (g verifierGuard) verify(ctx context.Context, host oauth.HostToken, done fu
 	defer cancel()
 	if err := g.calls.Acquire(ctx, 1); err != nil {
 		done()
-		return oauth.Principal{}, notVerifiable(err)
+		return oauth.Principal{}, verifierRefusal(err)
 	}
 	var principal oauth.Principal
 	var err error
@@ -80,7 +80,7 @@ func (g verifierGuard) verify(ctx context.Context, host oauth.HostToken, done fu
 	case <-answered:
 		return principal, verifierRefusal(err)
 	case <-ctx.Done():
-		return oauth.Principal{}, notVerifiable(ctx.Err())
+		return oauth.Principal{}, verifierRefusal(ctx.Err())
 	}
 }
 
@@ -130,6 +130,7 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (principa
 }
 
 func verifierRefusal(err error) error {
+	mistake := oauth.VerifierMisconfigured("")
 	switch {
 	case err == nil:
 		return nil
@@ -139,12 +140,7 @@ func verifierRefusal(err error) error {
 			cause = reason
 		}
 		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token", cause)
-	}
-	return notVerifiable(err)
-}
-
-func notVerifiable(err error) error {
-	if mistake := oauth.VerifierMisconfigured(""); errors.As(err, &mistake) {
+	case errors.As(err, &mistake):
 		return oauth.RefuseFor(verifyTimeout, oauth.MisconfiguredVerifier, "B24",
 			"the site cannot check tokens: its operator has to correct the configuration", err)
 	}

@@ -70,7 +70,12 @@ func (e *Endpoints) decide(c echo.Context) error {
 		if err != nil {
 			return e.askAgain(c, consent, form, err)
 		}
-		return e.showCallback(c, callback)
+		return e.edition(c).WriteCallback(c.Response(), pages.Callback{
+			URL:       callback.URL,
+			ExpiresAt: callback.ExpiresAt,
+			Left:      callback.Left,
+			Manage:    e.connectionsURL(),
+		})
 	}
 	redirect, err := e.server.Authorize.Approve(ctx, consent, e.pasted(c, form))
 	if err != nil {
@@ -82,16 +87,28 @@ func (e *Endpoints) decide(c echo.Context) error {
 // approveElsewhere is the decision to approve a client on another computer.
 const approveElsewhere = "approve_elsewhere"
 
-// askAgain answers a refused token with the consent page, or with the page about changed tools. It
-// returns err if that has ended the request.
+// askAgain answers a refused token with the consent page, or asks the person to approve again with
+// the tools as they are now. It returns err if that has ended the request.
 func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form oauth.Parameters, err error) error {
 	if review := new(oauth.ToolReview); errors.As(err, &review) {
-		again := url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}}
-		for _, input := range []string{choiceInput, allowInput, lifetimeInput, reviewedInput} {
+		attempt.From(c.Request().Context()).Refuse(err)
+		again := url.Values{"ticket": {consent.Sealed}, reviewedInput: {review.Sealed}}
+		for _, input := range []string{choiceInput, allowInput, lifetimeInput} {
 			again[input] = form.All(input)
 		}
-		attempt.From(c.Request().Context()).Refuse(err)
-		return e.showToolReview(c, consent, review, again)
+		settings, request := e.server.Settings, consent.Ticket.Request()
+		return e.edition(c).WriteToolReview(c.Response(), pages.ToolReview{
+			ClientName:   request.Client.Name,
+			RedirectHost: request.RedirectURI.Host(),
+			Server:       pages.Server{Name: settings.NameOf(request.Resource), URL: request.Resource.String()},
+			New:          review.Changes.New,
+			Changed:      review.Changes.Changed,
+			Gone:         review.Changes.Gone,
+			Action:       settings.Issuer + authorizePath,
+			Form:         again,
+			Decision:     form.Get("decision"),
+			Manage:       e.connectionsURL(),
+		})
 	}
 	question, isOpen := retryQuestion(e.server.Settings.HostFields, form, err)
 	if !isOpen {
@@ -165,16 +182,6 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	})
 }
 
-// showCallback shows the callback URL to a person who carries it to the client.
-func (e *Endpoints) showCallback(c echo.Context, callback *application.Callback) error {
-	return e.edition(c).WriteCallback(c.Response(), pages.Callback{
-		URL:       callback.URL,
-		ExpiresAt: callback.ExpiresAt,
-		Left:      callback.Left,
-		Manage:    e.connectionsURL(),
-	})
-}
-
 // edition returns the pages in the language of the request. It sets Strict-Transport-Security when
 // the issuer uses https. On localhost that would bind the other servers of a developer's computer,
 // too.
@@ -228,27 +235,6 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 // reviewedInput is the hidden input of the page about changed tools. Its value, which the server
 // has sealed, shows which changes the person has seen.
 const reviewedInput = "reviewed"
-
-// showToolReview asks the person to approve again with the tools as they are now.
-func (e *Endpoints) showToolReview(c echo.Context, consent *application.Consent, review *oauth.ToolReview,
-	form url.Values) error {
-	decision := form.Get("decision")
-	form.Del("decision")
-	form.Set(reviewedInput, review.Sealed)
-	settings, request := e.server.Settings, consent.Ticket.Request()
-	return e.edition(c).WriteToolReview(c.Response(), pages.ToolReview{
-		ClientName:   request.Client.Name,
-		RedirectHost: request.RedirectURI.Host(),
-		Server:       pages.Server{Name: settings.NameOf(request.Resource), URL: request.Resource.String()},
-		New:          review.Changes.New,
-		Changed:      review.Changes.Changed,
-		Gone:         review.Changes.Gone,
-		Action:       settings.Issuer + authorizePath,
-		Form:         form,
-		Decision:     decision,
-		Manage:       e.connectionsURL(),
-	})
-}
 
 // The inputs with which a person narrows what a client requests.
 const (

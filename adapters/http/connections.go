@@ -159,31 +159,27 @@ func (e *Endpoints) connectionsPage(found application.FoundConnections, page int
 	shown.Page = min(max(page, 1), shown.Pages)
 	first := (shown.Page - 1) * connectionsOnPage
 	for _, active := range found.Active[first:min(all, first+connectionsOnPage)] {
-		shown.Active = append(shown.Active, e.pageConnection(active))
+		publisher := active.ClientHost
+		if publisher == oauth.SelfRegistered {
+			publisher = ""
+		}
+		shown.Active = append(shown.Active, pages.Connection{
+			Grant:         active.ID,
+			Account:       active.Account,
+			ClientName:    active.ClientName,
+			ClientHost:    publisher,
+			Server:        pages.Server{Name: active.ResourceName, URL: active.Resource.String()},
+			Loopback:      active.Loopback,
+			PrivateScheme: active.PrivateScheme,
+			Permissions:   permissions(e.server.Settings.ScopesOf(active.Resource), active.Scopes, active.Scopes),
+			Waiting:       active.Waiting,
+			CreatedAt:     active.CreatedAt,
+			LastUsedAt:    active.LastUsedAt,
+			EndsBy:        active.EndsBy,
+			EndsAtLatest:  active.EndsAtLatest,
+		})
 	}
 	return shown
-}
-
-func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
-	publisher := c.ClientHost
-	if publisher == oauth.SelfRegistered {
-		publisher = ""
-	}
-	return pages.Connection{
-		Grant:         c.ID,
-		Account:       c.Account,
-		ClientName:    c.ClientName,
-		ClientHost:    publisher,
-		Server:        pages.Server{Name: c.ResourceName, URL: c.Resource.String()},
-		Loopback:      c.Loopback,
-		PrivateScheme: c.PrivateScheme,
-		Permissions:   permissions(e.server.Settings.ScopesOf(c.Resource), c.Scopes, c.Scopes),
-		Waiting:       c.Waiting,
-		CreatedAt:     c.CreatedAt,
-		LastUsedAt:    c.LastUsedAt,
-		EndsBy:        c.EndsBy,
-		EndsAtLatest:  c.EndsAtLatest,
-	}
 }
 
 func (e *Endpoints) connectionsURL() string {

@@ -3,13 +3,11 @@ package http
 import (
 	"context"
 	"crypto/rand"
-	"net/http"
 	"net/netip"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/domain/attempt"
-	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/quota"
 )
 
@@ -95,25 +93,6 @@ func networkOf(peer string) string {
 	}
 	network, _ := address.WithZone("").Prefix(bits)
 	return network.String()
-}
-
-// notFound answers 404 for documents that this server does not have, before a catch-all route of
-// the site can answer.
-func notFound(kind attempt.Kind, rule, why string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		recorder := attempt.From(c.Request().Context())
-		recorder.Record(kind)
-		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, rule, why))
-		return c.NoContent(http.StatusNotFound)
-	}
-}
-
-// tracing records an error in the trace before fail answers it.
-func tracing(step attempt.Kind, fail errorWriter) errorWriter {
-	return func(c echo.Context, err error) error {
-		attempt.From(c.Request().Context()).RefuseAt(step, err)
-		return fail(c, err)
-	}
 }
 
 // RequesterOf returns the requester for which wrong tokens count. An IPExtractor of the host may

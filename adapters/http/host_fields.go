@@ -90,8 +90,15 @@ func retryQuestion(fields credential.Fields, form oauth.Parameters, err error) (
 	}
 	wrong := new(credential.ValueError)
 	isWrong := errors.As(err, &wrong)
-	if len(fields) == 0 {
-		asked.problem = tokenProblem(asked.problem, wrong, form.Get(tokenInput))
+	switch {
+	case len(fields) > 0:
+	case wrong.Reason == credential.TooLong:
+		asked.problem = "This is too long for a token. Paste the token alone, which has at most 4096 characters."
+	case wrong.Reason != "":
+		asked.problem = fieldProblems[wrong.Reason]
+	case asked.problem == wrongToken && credential.HasQuotes(form.Get(tokenInput)):
+		asked.problem = "This site does not know that token. It contains quotation marks: paste only what is between " +
+			"them."
 	}
 	for i, field := range asked.fields {
 		if isWrong && field.Name == wrong.Field.Name {
@@ -108,19 +115,6 @@ var fieldProblems = map[credential.Reason]string{
 	credential.TooLong:   "This is too long.",
 	credential.Control:   "It contains a line break or another control character. Copy it again, in one piece.",
 	credential.Issued:    "This belongs to an app that was connected here. Enter what this site gave to you instead.",
-}
-
-// tokenProblem returns a more exact message about a pasted token, where there is one.
-func tokenProblem(problem string, wrong *credential.ValueError, pasted string) string {
-	switch {
-	case wrong.Reason == credential.TooLong:
-		return "This is too long for a token. Paste the token alone, which has at most 4096 characters."
-	case wrong.Reason != "":
-		return fieldProblems[wrong.Reason]
-	case problem == wrongToken && credential.HasQuotes(pasted):
-		return "This site does not know that token. It contains quotation marks: paste only what is between them."
-	}
-	return problem
 }
 
 // wrongToken is the message about a token that the site does not know.

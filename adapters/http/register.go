@@ -22,7 +22,11 @@ func (e *Endpoints) register(c echo.Context) error {
 	if err := e.server.Authorize.AdmitRegistration(ctx); err != nil {
 		return err // not traced, so that a flood writes no rows
 	}
-	registration, err := e.registration(c)
+	var registration application.Registration
+	members, err := readJSON(c)
+	if err == nil {
+		registration, err = e.server.Authorize.Register(c.Request().Context(), members)
+	}
 	if err != nil {
 		attempt.From(ctx).RefuseAt(attempt.Registration, err)
 		return err
@@ -36,14 +40,6 @@ func (e *Endpoints) register(c echo.Context) error {
 		response.SecretExpiresAt = new(int64)
 	}
 	return writeJSON(c, http.StatusCreated, response)
-}
-
-func (e *Endpoints) registration(c echo.Context) (application.Registration, error) {
-	members, err := readJSON(c)
-	if err != nil {
-		return application.Registration{}, err
-	}
-	return e.server.Authorize.Register(c.Request().Context(), members)
 }
 
 // readJSON reads the body of a registration request as strictly as a published document.
@@ -134,14 +130,26 @@ func preflightOfDocument(c echo.Context) error {
 const rootRegisterPath = "/register"
 
 // refuseRegistration records each attempt of a client to register itself, because this is why it
-// cannot log in.
+// cannot log in. At /register the site may have its own page, so middleware records what the site
+// does not serve: Echo would prefer even a RouteNotFound handler there to a route of the site with
+// a parameter, such as /:page.
 func (e *Endpoints) refuseRegistration(site *echo.Echo, base string) {
 	site.Any(base+registerPath, func(c echo.Context) error {
 		recordRegistration(c)
 		return c.NoContent(http.StatusNotFound)
 	}, e.follow)
 	site.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
-		recording := e.follow(recordUnserved(next))
+		recording := e.follow(func(c echo.Context) error {
+			err := next(c)
+			status := c.Response().Status
+			if failed := new(echo.HTTPError); errors.As(err, &failed) {
+				status = failed.Code
+			}
+			if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
+				recordRegistration(c)
+			}
+			return err
+		})
 		return func(c echo.Context) error {
 			if path := c.Request().URL.Path; path == rootRegisterPath || path == base+rootRegisterPath {
 				return recording(c)
@@ -149,23 +157,6 @@ func (e *Endpoints) refuseRegistration(site *echo.Echo, base string) {
 			return next(c)
 		}
 	})
-}
-
-// recordUnserved records a registration that the site does not serve. It is middleware
-// and not a route, because the site may have its own page at /register: Echo would prefer even a
-// RouteNotFound handler at that path to a route of the site with a parameter, such as /:page.
-func recordUnserved(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		err := next(c)
-		status := c.Response().Status
-		if failed := new(echo.HTTPError); errors.As(err, &failed) {
-			status = failed.Code
-		}
-		if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
-			recordRegistration(c)
-		}
-		return err
-	}
 }
 
 // recordRegistration records a refused registration, which is a POST.

@@ -102,13 +102,22 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		routes = append(routes, route{base + introspectPath, "POST", ask, e.failInJSON, ""})
 	}
 	for _, route := range slices.Concat(routes, e.selfRegistration(base), e.hostedClients(base)) {
-		handle := e.dispatch(route.serve, route.allow, tracing(route.step, route.fail))
+		handle := e.dispatch(route.serve, route.allow, func(c echo.Context, err error) error {
+			attempt.From(c.Request().Context()).RefuseAt(route.step, err)
+			return route.fail(c, err)
+		})
 		site.Any(route.path, handle, e.follow)
 		site.RouteNotFound(route.path, handle, e.follow) // methods that Echo does not know
 	}
+	notFound := func(c echo.Context) error { // before a catch-all route of the site can answer
+		recorder := attempt.From(c.Request().Context())
+		recorder.Record(attempt.ServerMetadata)
+		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "F5", "this server is not an OpenID provider"))
+		return c.NoContent(http.StatusNotFound)
+	}
 	const openID = "/.well-known/openid-configuration"
 	for _, path := range []string{openID + base, openID + base + "/*", base + openID} {
-		site.Any(path, notFound(attempt.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
+		site.Any(path, notFound, e.follow)
 	}
 }
 

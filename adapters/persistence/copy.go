@@ -20,10 +20,7 @@ var copied = append(slices.Clone(expiring), keyedTable{"attempts", "id"})
 // length that MySQL takes.
 const copiedAtOnce = 200
 
-var (
-	errNotEmpty = errors.New("the destination has to be empty: name a new file, or a new database on the server")
-	errDiffer   = errors.New("they differ: stop every service on the source, and start the copy again")
-)
+var errDiffer = errors.New("they differ: stop every service on the source, and start the copy again")
 
 // Copy copies the codes, grants, used assertions, trace and client documents to an empty store in
 // one transaction, and compares both sides before its end. It calls report after each table. A
@@ -33,8 +30,15 @@ func Copy(ctx context.Context, from, to *Store, report func(table string, rows i
 	if err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
 		return err
 	}
-	if err := refuseUsed(to.reader.WithContext(ctx)); err != nil {
-		return err
+	for _, table := range append(slices.Clone(copied), keyedTable{name: "secret_witness"}) {
+		var rows int64
+		if err := to.reader.WithContext(ctx).Table(table.name).Limit(1).Count(&rows).Error; err != nil {
+			return failed("reading the destination", err)
+		}
+		if rows > 0 {
+			return fmt.Errorf("%s has rows: the destination has to be empty: name a new file, or a new database on "+
+				"the server", table.name)
+		}
 	}
 	return from.longTransaction(ctx, func(source *gorm.DB) error {
 		return to.longTransaction(ctx, func(target *gorm.DB) error {
@@ -57,20 +61,6 @@ func Copy(ctx context.Context, from, to *Store, report func(table string, rows i
 			return nil
 		})
 	})
-}
-
-// refuseUsed refuses a destination that a service has used, or that holds anything.
-func refuseUsed(target *gorm.DB) error {
-	for _, table := range append(slices.Clone(copied), keyedTable{name: "secret_witness"}) {
-		var rows int64
-		if err := target.Table(table.name).Limit(1).Count(&rows).Error; err != nil {
-			return failed("reading the destination", err)
-		}
-		if rows > 0 {
-			return fmt.Errorf("%s has rows: %w", table.name, errNotEmpty)
-		}
-	}
-	return nil
 }
 
 // eachBatch reads the whole table in the order of its key.

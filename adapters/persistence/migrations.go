@@ -70,9 +70,6 @@ var migrations = []migration{
 	}},
 }
 
-var errOther = errors.New("another version of Pasteport has written it: use that version, or name a new data folder " +
-	"or database, and people connect once more")
-
 // missing returns the migrations that a database does not have yet. It refuses a database with
 // others than this program's.
 func missing(db *gorm.DB) ([]migration, error) {
@@ -86,7 +83,8 @@ func missing(db *gorm.DB) ([]migration, error) {
 	}
 	for i, id := range applied {
 		if i >= len(migrations) || migrations[i].id != id {
-			return nil, errOther
+			return nil, errors.New("another version of Pasteport has written it: use that version, or name a new " +
+				"data folder or database, and people connect once more")
 		}
 	}
 	return migrations[len(applied):], nil

@@ -48,7 +48,8 @@ func OpenSQLite(file string) (*Store, error) {
 // once. The program has to import package postgres or mysql, which register the drivers.
 func OpenServer(address string, options ServerOptions) (*Store, error) {
 	if options.SecretFile == "" {
-		return nil, errNoSecretFile
+		return nil, errors.New("opening the OAuth database: ServerOptions.SecretFile is empty: name the file of the " +
+			"server secret, which is the same for every replica and need not exist for an unused database")
 	}
 	store, err := openServer(address, options)
 	return ready(store, err, (*Store).prepare)
@@ -147,9 +148,6 @@ func create(path string) error {
 	}
 	return made.Close()
 }
-
-var errNoSecretFile = errors.New("opening the OAuth database: ServerOptions.SecretFile is empty: name the file of " +
-	"the server secret, which is the same for every replica and need not exist for an unused database")
 
 // errAddress does not contain the address, which holds a password.
 var errAddress = errors.New("opening the OAuth database: " +

@@ -78,13 +78,11 @@ func (s *Store) Ping(ctx context.Context) error {
 	return failed("reading a grant", err)
 }
 
-var errNoBackup = errors.New("a database server has a tool of its own: run pg_dump for PostgreSQL, or " +
-	"mariadb-dump or mysqldump with --single-transaction")
-
 // Backup writes the SQLite file as it is now to a new file; services may go on meanwhile.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	if s.file == nil {
-		return errNoBackup
+		return errors.New("a database server has a tool of its own: run pg_dump for PostgreSQL, or " +
+			"mariadb-dump or mysqldump with --single-transaction")
 	}
 	path, err := filepath.Abs(path) // so that no name has a special meaning to SQLite
 	if err != nil {

@@ -182,6 +182,7 @@ const minResourceSecret = 32
 // has to encode in a Basic header, because not every one does.
 func (c Config) checkResourceSecrets() (found mistakes) {
 	var taken []string
+	isUnsafe := func(r rune) bool { return strings.ContainsRune(":%+", r) || r <= ' ' || r > unicode.MaxASCII }
 	for _, server := range c.servers() {
 		secret := server.Secret
 		if secret == "" {
@@ -191,7 +192,7 @@ func (c Config) checkResourceSecrets() (found mistakes) {
 		case len(secret) < minResourceSecret:
 			found.add("Secret", "of %s has %d characters: give %d random ones or more",
 				uri.WithoutUser(server.Resource), len(secret), minResourceSecret)
-		case strings.ContainsFunc(secret, isUnsafeInBasic):
+		case strings.ContainsFunc(secret, isUnsafe):
 			found.add("Secret", "of %s has a colon, a percent sign, a plus sign, white space or a character outside "+
 				"ASCII: use letters and digits", uri.WithoutUser(server.Resource))
 		case slices.Contains(taken, secret):
@@ -201,10 +202,6 @@ func (c Config) checkResourceSecrets() (found mistakes) {
 		taken = append(taken, secret)
 	}
 	return found
-}
-
-func isUnsafeInBasic(r rune) bool {
-	return strings.ContainsRune(":%+", r) || r <= ' ' || r > unicode.MaxASCII
 }
 
 // Introspects reports whether the server of this resource may ask about tokens.

@@ -92,13 +92,10 @@ type sealedHostToken struct {
 
 func (h sealedHostToken) isEmpty() bool { return h.public == nil }
 
-const (
-	hostBox         = "host"
-	replacementKind = "host-replacement"
-)
+const hostBox = "host"
 
 func replacementOf(grant string) seal.Binding {
-	return seal.Binding{Kind: replacementKind, Owner: grant}
+	return seal.Binding{Kind: "host-replacement", Owner: grant}
 }
 
 // wrapSealers returns the sealers for the data key, which only the holder of a secret of the grant

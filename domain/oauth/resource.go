@@ -204,13 +204,23 @@ func (c Config) checkResources() (found mistakes) {
 	for _, server := range c.MoreServers {
 		address := server.Resource
 		found = append(found, c.checkResource("MoreServers", address)...)
+		mine := comparableForm(address)
 		for _, other := range taken {
-			if conflict := conflictOf(address, other); conflict != "" {
+			conflict, theirs := "", comparableForm(other)
+			switch {
+			case mine == theirs:
+				conflict = "is the same as"
+			case mine == theirs+messageSuffix:
+				conflict = "is the message address of"
+			case mine+messageSuffix == theirs:
+				conflict = "has as its message address"
+			}
+			if conflict != "" {
 				found.add("MoreServers", "%q %s %q: choose another path", uri.WithoutUser(address), conflict,
 					uri.WithoutUser(other))
 			}
 		}
-		if site, _ := uri.SplitOrigin(first); first != site && comparableForm(address) == site {
+		if site, _ := uri.SplitOrigin(first); first != site && mine == site {
 			found.add("MoreServers", "%q has the metadata address that the first server has too: make it Resource",
 				uri.WithoutUser(address))
 		}
@@ -226,18 +236,4 @@ func (c Config) checkResource(field string, address string) []error {
 		found.add(field, "%q is an address of this server itself: choose another path", uri.WithoutUser(address))
 	}
 	return found
-}
-
-// conflictOf describes how two resources share an address, "" when they do not.
-func conflictOf(address, other string) string {
-	mine, theirs := comparableForm(address), comparableForm(other)
-	switch {
-	case mine == theirs:
-		return "is the same as"
-	case mine == theirs+messageSuffix:
-		return "is the message address of"
-	case mine+messageSuffix == theirs:
-		return "has as its message address"
-	}
-	return ""
 }

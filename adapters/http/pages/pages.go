@@ -143,7 +143,6 @@ type markup string
 
 var _ templ.Component = markup("")
 
-// Render implements templ.Component.
 func (m markup) Render(_ context.Context, w io.Writer) error {
 	_, err := io.WriteString(w, string(m))
 	return err

@@ -5,6 +5,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -53,7 +54,9 @@ func Open(path string, pragmas ...string) (d *Database, err error) {
 	if d.Reader, err = connect(path, readers, append(pragmas, ofReader...)); err != nil {
 		return nil, errors.Join(err, disconnect(d.Writer))
 	}
-	d.groupCommit = newGroupCommit(d.Writer)
+	d.groupCommit = &groupCommit{writer: d.Writer, waiting: make(chan *queuedChange, mostInGroup)}
+	d.closed, d.groupCommit.close = context.WithCancel(context.Background())
+	go d.run()
 	return d, nil
 }
 

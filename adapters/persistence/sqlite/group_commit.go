@@ -34,13 +34,6 @@ type queuedChange struct {
 	panicked any
 }
 
-func newGroupCommit(writer *gorm.DB) *groupCommit {
-	g := &groupCommit{writer: writer, waiting: make(chan *queuedChange, mostInGroup)}
-	g.closed, g.close = context.WithCancel(context.Background())
-	go g.run()
-	return g
-}
-
 // Write carries out a change. It waits for its turn no longer than lockTimeout, and for the result.
 func (g *groupCommit) Write(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
 	c := &queuedChange{ctx: ctx, change: change, answered: make(chan struct{})}

@@ -105,8 +105,6 @@ func (m *Metadata) readAuthentication(d members, r *Rules) (err error) {
 	return err
 }
 
-var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
-
 // authMethod returns the method that this server offers of those that the client declares and
 // lists.
 func (d members) authMethod() (oauth.AuthMethod, error) {
@@ -116,7 +114,7 @@ func (d members) authMethod() (oauth.AuthMethod, error) {
 	switch {
 	case hasDeclared && !isText, hasList && !ok:
 		return "", invalidDocument("C30", "the document's authentication methods are malformed")
-	case slices.Contains(secretAuthMethods, method):
+	case slices.Contains([]string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}, method):
 		return "", invalidDocument("C29",
 			"the document declares authentication with a client secret, which would be public")
 	case hasDeclared && hasList && !slices.Contains(supported, method):

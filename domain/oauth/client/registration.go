@@ -64,7 +64,9 @@ func (r *Rules) readRegistration(d members) (client *Metadata, err error) {
 		name, err = d.name()
 	}
 	if err = cmp.Or(err, d.checkSecrets(), d.checkFlow()); err != nil {
-		return nil, refuseMetadata(err)
+		why := oauth.RefusalOf(err) // of a document
+		return nil, oauth.Refuse(oauth.InvalidClientMetadata, why.Rule,
+			strings.Replace(why.Description, "the document", "the registration", 1))
 	}
 	client = r.newRegistered(name, oauth.SealedClientID) // without a secret, whatever the client asks for
 	if asked, _ := d["token_endpoint_auth_method"].(string); oauth.AuthMethod(asked).HasSecret() {
@@ -80,13 +82,6 @@ func (r *Rules) newRegistered(name string, method oauth.AuthMethod) *Metadata {
 		Client:         oauth.Client{Name: name, AuthMethod: method, DeclaresID: true},
 		privateSchemes: slices.Concat(r.config.AllowedPrivateSchemes, knownAppSchemes),
 	}
-}
-
-// refuseMetadata returns the refusal of a document as one of a registration.
-func refuseMetadata(err error) error {
-	why := oauth.RefusalOf(err)
-	return oauth.Refuse(oauth.InvalidClientMetadata, why.Rule,
-		strings.Replace(why.Description, "the document", "the registration", 1))
 }
 
 // registeredRedirects refuses a redirect URI that no setting would allow. It leaves out one whose
