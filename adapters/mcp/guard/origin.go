@@ -11,13 +11,9 @@ import (
 	"github.com/pasteport/pasteport/domain/uri"
 )
 
-// The values of CORS headers.
-const (
-	corsMethods = "GET, POST, DELETE"
-	corsHeaders = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, " +
-		"Mcp-Method, Mcp-Name"
-	corsExposed = "WWW-Authenticate, Mcp-Session-Id, Retry-After"
-)
+// corsHeaders is the beginning of Access-Control-Allow-Headers.
+const corsHeaders = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, " +
+	"Mcp-Method, Mcp-Name"
 
 // gate refuses requests of web pages at other origins. A server on loopback also refuses other Host
 // headers, against DNS rebinding; a public server accepts any, because many proxies replace the
@@ -82,7 +78,7 @@ func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if len(origins) > 0 {
 		w.Header().Set("Access-Control-Allow-Origin", origins[0])
-		w.Header().Set("Access-Control-Expose-Headers", corsExposed)
+		w.Header().Set("Access-Control-Expose-Headers", "WWW-Authenticate, Mcp-Session-Id, Retry-After")
 	}
 	if r.Method != http.MethodOptions {
 		return true
@@ -94,7 +90,7 @@ func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 			allowed = append(allowed, name)
 		}
 	}
-	w.Header().Set("Access-Control-Allow-Methods", corsMethods)
+	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 	w.Header().Set("Access-Control-Allow-Headers", strings.Join(allowed, ", "))
 	w.WriteHeader(http.StatusNoContent)
 	return false

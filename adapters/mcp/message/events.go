@@ -43,8 +43,6 @@ const (
 	smallMessage = 64 << 10 // bytes that are not reserved
 )
 
-var errTooLong = errors.New("a message of the MCP server is longer than 16 MiB")
-
 // Buffer keeps a message that comes in pieces.
 type Buffer struct {
 	Reserve func(length int64) error // for a long message; nil needs no reservation
@@ -59,7 +57,7 @@ func (b *Buffer) Keep(p []byte) {
 	case b.Failed != nil:
 		return
 	case length > maxMessage:
-		b.Failed = errTooLong
+		b.Failed = errors.New("a message of the MCP server is longer than 16 MiB")
 	case length > smallMessage && b.Reserve != nil:
 		b.Failed = b.Reserve(2 * int64(length)) // a buffer grows to twice its length
 	}

@@ -27,9 +27,6 @@ type ID struct {
 
 const maxID = 1 << 10
 
-// maxExact is the first number that not all programs can tell from the next.
-const maxExact = 1 << 53
-
 // ParseID returns the id of a message, the zero value for null. It keeps fractions and large
 // numbers, which the types of the SDK do not.
 func ParseID(text jsontext.Value) (ID, error) {
@@ -45,8 +42,8 @@ func ParseID(text jsontext.Value) (ID, error) {
 		key, _ := jsontext.AppendUnquote(nil, text) // U+FFFD for an unpaired surrogate
 		id.Key = `"` + string(key)
 	case kind == '0':
-		number, _ := strconv.ParseFloat(string(text), 64) // infinite, if it is too large
-		if number == math.Trunc(number) && math.Abs(number) < maxExact {
+		number, _ := strconv.ParseFloat(string(text), 64)             // infinite, if it is too large
+		if number == math.Trunc(number) && math.Abs(number) < 1<<53 { // as all programs can tell from the next
 			id.Key = strconv.FormatInt(int64(number), 10)
 		}
 	default:
@@ -166,9 +163,6 @@ type recentCall struct {
 	number int64
 }
 
-// maxRecentID is longer than a UUID with its quotes.
-const maxRecentID = 64
-
 // maxRecent is the number of calls that a cancellation can name. Every session has as many.
 const maxRecent = 256
 
@@ -180,7 +174,7 @@ func (s *Sequence) Next(id ID) int64 {
 	defer s.mu.Unlock()
 	s.last++
 	call := recentCall{maphash.String(idSeed, id.Key), id.Text, s.last}
-	if len(id.Text) > maxRecentID {
+	if len(id.Text) > 64 { // longer than a UUID with its quotes
 		call.text = ""
 	}
 	if len(s.recent) < maxRecent {

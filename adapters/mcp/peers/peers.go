@@ -35,14 +35,11 @@ const (
 
 	addresses   = "addresses" // name of the seal of an address
 	dialTimeout = 2 * time.Second
-	maxIdle     = 128             // connections to each replica
-	idleTimeout = 2 * time.Second // because a dead machine swallows what an idle connection sends
 	// freshness is the maximum difference between the time of a pass and the clock of its receiver.
 	freshness = 30 * time.Second
 	// goneAfter is how long a replica may fail before its sessions are lost: the address of a pod
 	// that was deleted often drops packets. Failures more than a minute apart are two outages.
-	goneAfter   = 10 * time.Second
-	outagePause = time.Minute
+	goneAfter = 10 * time.Second
 )
 
 // Options configure Peers. All fields are required.
@@ -76,8 +73,8 @@ func New(o Options) *Peers {
 		TLSClientConfig:     &tls.Config{ServerName: public.Hostname(), MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: dialTimeout,
 		DisableCompression:  true,
-		MaxIdleConnsPerHost: maxIdle,
-		IdleConnTimeout:     idleTimeout,
+		MaxIdleConnsPerHost: 128,
+		IdleConnTimeout:     2 * time.Second, // because a dead machine swallows what an idle connection sends
 	}}
 }
 
@@ -230,7 +227,7 @@ func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, pas
 			known, _ := p.outages.Load(to)
 			was, _ := known.(outage)
 			now := p.Now()
-			if now.Sub(was.last) > outagePause {
+			if now.Sub(was.last) > time.Minute {
 				was.began = now
 			}
 			p.outages.Store(to, outage{was.began, now})

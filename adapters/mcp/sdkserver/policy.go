@@ -22,18 +22,6 @@ import (
 // caller.
 const private = "private"
 
-// namesIn returns what a request names, also one with a method that the host has added.
-func namesIn(method string, params sdk.Params) (message.Names, error) {
-	if call, ok := params.(*sdk.CallToolParamsRaw); ok { // its arguments may be long
-		return message.Names{Tools: []string{call.Name}}, nil
-	}
-	text, err := json.Marshal(params)
-	if err != nil {
-		return message.Names{}, fmt.Errorf("encoding the params of a method: %w", err)
-	}
-	return message.NamesIn(method, text)
-}
-
 // receive is the middleware of the SDK's server for all methods. A request without a caller has a
 // caller without roles and scopes.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
@@ -41,20 +29,28 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		caller, _ := CallerOf(req)
 		if _, opens := req.GetParams().(*sdk.InitializeParams); opens {
-			if err := s.admitSession(req, &caller); err != nil {
+			session, ok := req.GetSession().(*sdk.ServerSession)
+			extra := req.GetExtra()
+			isHTTP := ok && extra != nil && extra.Header != nil // the SDK has no limit for its sessions
+			if isHTTP && !s.responses.AddSession(sdkSession{session, new(message.Sequence)}, &caller) {
+				return nil, &rpc.Error{Code: message.CodeRefused, Message: "the session cannot be opened"}
+			}
+		}
+		var names message.Names
+		var arguments []byte
+		if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok { // its arguments may be long
+			names.Tools, arguments = []string{call.Name}, call.Arguments
+		} else {
+			text, err := json.Marshal(req.GetParams())
+			if err != nil {
+				return nil, fmt.Errorf("encoding the params of a method: %w", err)
+			}
+			if names, err = message.NamesIn(method, text); err != nil { // also of methods that the host has added
 				return nil, err
 			}
 		}
-		names, err := namesIn(method, req.GetParams())
-		if err != nil {
-			return nil, err
-		}
 		if unknown := s.FindUnknown(caller, names, rpc.CodeInvalidParams); unknown != nil {
 			return nil, &policyError{"U26", unknown}
-		}
-		var arguments []byte
-		if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
-			arguments = call.Arguments
 		}
 		if _, lacking := s.MissingScopes(caller, names.Tools, arguments); lacking {
 			return nil, &policyError{"G10", &rpc.Error{Code: message.CodeRefused, Message: "insufficient scope"}}

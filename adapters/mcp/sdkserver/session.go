@@ -151,18 +151,6 @@ type sdkSession struct {
 
 func (s sdkSession) End(error) { _ = s.Close() }
 
-// admitSession counts a session over HTTP until it ends, because the SDK has no limit.
-func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
-	session, ok := req.GetSession().(*sdk.ServerSession)
-	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
-		return nil
-	}
-	if !s.responses.AddSession(sdkSession{session, new(message.Sequence)}, caller) {
-		return &rpc.Error{Code: message.CodeRefused, Message: "the session cannot be opened"}
-	}
-	return nil
-}
-
 // auditCalls is the outermost middleware of the SDK's server.
 func (s *Server) auditCalls(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (result sdk.Result, err error) {

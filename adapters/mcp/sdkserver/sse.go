@@ -89,7 +89,9 @@ func (s *Server) openLegacy(out *stream.Writer, r *http.Request) {
 		return
 	}
 	defer s.responses.Attend(session.id)()
-	if session.announce(guard.MessagePath(s.options.Resource)+"?sessionid="+bound) != nil {
+	out.Header().Set("Content-Type", message.EventStream)
+	out.Header().Set("Cache-Control", "no-cache, no-transform")
+	if session.send("endpoint", []byte(guard.MessagePath(s.options.Resource)+"?sessionid="+bound)) != nil {
 		_ = session.Close()
 	}
 	<-out.Context().Done()
@@ -115,13 +117,6 @@ func (s *Server) newLegacy(out *stream.Writer, r *http.Request) (session *legacy
 		return nil, ""
 	}
 	return session, bound
-}
-
-// announce sends the URL for messages.
-func (s *legacySession) announce(url string) error {
-	s.out.Header().Set("Content-Type", message.EventStream)
-	s.out.Header().Set("Cache-Control", "no-cache, no-transform")
-	return s.send("endpoint", []byte(url))
 }
 
 // connect connects the session to the SDK, nil when it has answered with an error.

@@ -59,7 +59,7 @@ type Registry struct {
 	relayed   *quota.OpenSessions[*Writer] // long streams of the upstream
 	evicted   recentSessions
 	closed    recentSessions
-	ended     map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
+	ended     map[string]time.Time // grants, for a minute: a request that was admitted before may come late
 }
 
 // NewRegistry returns an empty registry.
@@ -102,10 +102,6 @@ func (r *Registry) isRevoked(w *Writer) bool {
 	return IsInvalidToken(err)
 }
 
-// endedMemory is longer than a request takes from its guard to its session, also at another
-// replica.
-const endedMemory = time.Minute
-
 // End ends the responses and sessions of ended grants, and the streams of revoked tokens. A call
 // may finish after its token alone was revoked.
 func (r *Registry) End(ended oauth.Ended) {
@@ -116,7 +112,7 @@ func (r *Registry) End(ended oauth.Ended) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(r.ended, func(_ string, at time.Time) bool { return now.Sub(at) > endedMemory })
+	maps.DeleteFunc(r.ended, func(_ string, at time.Time) bool { return now.Sub(at) > time.Minute })
 	for grant := range ended.Grants {
 		r.ended[grant] = now
 	}

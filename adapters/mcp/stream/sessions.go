@@ -22,10 +22,6 @@ type Session interface {
 // ErrIdle is the cause of the end of a session that no client has used for Options.IdleTimeout.
 var ErrIdle = errors.New("the session was idle for too long")
 
-// maxUnattended is how long a call keeps a session open after its client has gone. A client may
-// resume the response, but some servers never answer.
-const maxUnattended = time.Hour
-
 // openSession is a session of the registry.
 type openSession struct {
 	grants   map[string]bool // that have used it and have not ended
@@ -51,8 +47,8 @@ func (s *openSession) wait(timeout time.Duration) {
 		s.idle.Stop()
 		return
 	}
-	if s.calls > 0 {
-		timeout = max(timeout, maxUnattended)
+	if s.calls > 0 { // a client may resume the response, but some servers never answer
+		timeout = max(timeout, time.Hour)
 	}
 	s.expires = time.Now().Add(timeout)
 	s.idle.Reset(timeout)
@@ -61,11 +57,9 @@ func (s *openSession) wait(timeout time.Duration) {
 // recentSessions are the ids of the last sessions that were evicted, or ended with their grant.
 type recentSessions []string
 
-const maxRecent = 1000
-
 func (r *recentSessions) add(id string) {
 	*r = append(*r, id)
-	*r = (*r)[max(0, len(*r)-maxRecent):]
+	*r = (*r)[max(0, len(*r)-1000):]
 }
 
 // IsDraining reports whether Drain was called.

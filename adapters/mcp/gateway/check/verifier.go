@@ -68,10 +68,6 @@ func (v *Verifier) VerifyFields(ctx context.Context, values map[string]string) (
 	return oauth.Principal{Scopes: v.scopes}, nil
 }
 
-// suspicious is the number of refused keys without an accepted one after which the way
-// to send them may be wrong.
-const suspicious = 3
-
 // refused returns the error of a key that the server has refused. It states how the key was sent,
 // because a server that reads keys from elsewhere refuses every key.
 func (v *Verifier) refused(ctx context.Context) error {
@@ -80,7 +76,7 @@ func (v *Verifier) refused(ctx context.Context) error {
 		return oauth.UnknownBearer(text)
 	}
 	const advice = "if it reads keys from elsewhere, set present, for example to \"X-Api-Key: {token}\""
-	if v.refusals.Add(1) == suspicious {
+	if v.refusals.Add(1) == 3 { // the way to send them may be wrong
 		v.config.Logger.WarnContext(ctx, "the MCP server has refused every key since the start",
 			"sent", v.presentation.Sent(), "remedy", advice)
 	}

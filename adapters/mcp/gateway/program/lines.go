@@ -91,14 +91,7 @@ func readLine(reader *bufio.Reader, memory *message.Reservation) (line []byte, e
 	}
 }
 
-const (
-	loggedLine  = 4 << 10 // bytes
-	linesPerSec = 10
-	linesAtOnce = 100
-
-	quotedLines = 3
-	quotedLine  = 200 // bytes
-)
+const loggedLine = 4 << 10 // bytes
 
 // output logs the lines that a program prints and that are not messages, and quotes the last ones
 // when the program has ended.
@@ -122,7 +115,7 @@ func (o *output) of(stream string) func(line string) {
 			}
 			o.mu.Lock()
 			o.last = append(o.last, quoted)
-			o.last = o.last[max(0, len(o.last)-quotedLines):]
+			o.last = o.last[max(0, len(o.last)-3):]
 			o.mu.Unlock()
 		}
 		o.log(stream+" of a program", "line", line)
@@ -163,7 +156,7 @@ func (o *output) quote(cause error) error {
 	}
 	var lines []string
 	for _, line := range o.last {
-		lines = append(lines, o.clean(line, quotedLine))
+		lines = append(lines, o.clean(line, 200))
 	}
 	return fmt.Errorf("%w; the last lines that it printed: %q", cause, lines)
 }

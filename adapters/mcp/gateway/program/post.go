@@ -85,7 +85,12 @@ func (s *session) writeAll(messages []message.Message) {
 			s.tell(m)
 			continue
 		}
-		number, _ := s.numbers.Cancelled(id, s.hasGone)
+		number, _ := s.numbers.Cancelled(id, func(number int64) bool { // whether its client has gone
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			c := s.calls[number]
+			return c != nil && !c.stream.attached.Load()
+		})
 		s.mu.Lock()
 		c := s.calls[number]
 		s.mu.Unlock()
@@ -94,28 +99,13 @@ func (s *session) writeAll(messages []message.Message) {
 		}
 		m.Params = m.Params.With("requestId", strconv.FormatInt(c.number, 10))
 		s.tell(m)
-		time.AfterFunc(cancelDelay, func() {
+		time.AfterFunc(5*time.Second, func() { // many programs never answer a cancelled request
 			if c, last := s.removeCall(c.number); c != nil {
 				s.send(c.stream, errorAnswer(c.id, "The request was cancelled"), last)
 			}
 		})
 	}
 }
-
-// hasGone reports whether a call is open and its client has gone.
-func (s *session) hasGone(number int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.calls[number]
-	return c != nil && !c.stream.attached.Load()
-}
-
-// cancelDelay is how long the program may take to answer a request that the client has cancelled.
-// Many never do.
-const cancelDelay = 5 * time.Second
-
-// maxToken is the maximum length of a progress token that is kept.
-const maxToken = 1 << 10
 
 // register records the calls of a POST, and returns the messages as the program gets them: with the
 // number of a call instead of its id, and with a progress token that no other call has.
@@ -129,7 +119,7 @@ func (s *session) register(out *eventStream, messages []message.Message) []messa
 		}
 		number := s.numbers.Next(m.ID)
 		numbered[i].ID.Text = strconv.FormatInt(number, 10)
-		if token := m.Meta.Get("progressToken"); len(token) <= maxToken {
+		if token := m.Meta.Get("progressToken"); len(token) <= 1<<10 {
 			numbered[i].Meta = m.Meta.With("progressToken", message.Numbered(number, string(token)))
 		}
 		s.calls[number] = &call{id: m.ID, stream: out, number: number}

@@ -76,7 +76,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 		streams:   map[string]*eventStream{},
 		listening: new(eventStream),
 	}
-	s.output = &output{session: s, repeats: repeats, limit: rate.NewLimiter(linesPerSec, linesAtOnce)}
+	s.output = &output{session: s, repeats: repeats, limit: rate.NewLimiter(10, 100)} // lines a second, and at once
 	if !u.registry.AddSession(s, &sender) {
 		return nil, failed(http.StatusServiceUnavailable, "U25",
 			"cannot be started, because the gateway is shutting down", nil)
@@ -207,11 +207,8 @@ func (s *session) tell(m message.Message) {
 		select { // a program that has just exited is the likelier reason
 		case <-s.child.Done():
 		case <-s.ended:
-		case <-time.After(exitDelay):
+		case <-time.After(2 * time.Second): // longer than it takes to notice that a program has exited
 			s.end(errInput)
 		}
 	}
 }
-
-// exitDelay is longer than it takes to notice that a program has exited.
-const exitDelay = 2 * time.Second

@@ -266,16 +266,13 @@ func (c Credentials) Environment() (variables []string) {
 	return variables
 }
 
-// shortestLine is the shortest line of a secret that is a secret by itself.
-const shortestLine = 8
-
 // Finder finds the secrets of a person in a text, also their lines, because a log has them one by
 // one.
 func (p Presentation) Finder(values credential.Values) credential.Finder {
 	secrets := p.fields.Secrets(values)
 	for _, secret := range slices.Clone(secrets) {
 		for line := range strings.Lines(secret) {
-			if line = strings.TrimSpace(line); len(line) >= shortestLine {
+			if line = strings.TrimSpace(line); len(line) >= 8 { // a secret by itself
 				secrets = append(secrets, line)
 			}
 		}

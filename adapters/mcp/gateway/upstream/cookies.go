@@ -61,7 +61,14 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 	if !known {
 		jar = newJar()
 	}
-	jar.SetCookies(c.of, slices.DeleteFunc(slices.Clone(set), c.isOfAnotherPath))
+	// The jar would keep cookies of another path, which are never sent, without counting them.
+	jar.SetCookies(c.of, slices.DeleteFunc(slices.Clone(set), func(one *http.Cookie) bool {
+		always := *one                                 //nolint:gosec // never sent to a browser
+		always.MaxAge, always.Expires = 0, time.Time{} // a cookie may also be set to delete another
+		single := newJar()
+		single.SetCookies(c.of, []*http.Cookie{&always})
+		return len(single.Cookies(c.of)) == 0
+	}))
 	all, length := jar.Cookies(c.of), 0
 	for _, kept := range all {
 		length += len(kept.Name) + len(kept.Value)
@@ -71,16 +78,6 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 		return
 	}
 	c.byKey.Add(key, jar)
-}
-
-// isOfAnotherPath reports whether a cookie would never be sent. Those would
-// be kept without counting.
-func (c *cookies) isOfAnotherPath(set *http.Cookie) bool {
-	always := *set                                 //nolint:gosec // never sent to a browser
-	always.MaxAge, always.Expires = 0, time.Time{} // a cookie may also be set to delete another
-	jar := newJar()
-	jar.SetCookies(c.of, []*http.Cookie{&always})
-	return len(jar.Cookies(c.of)) == 0
 }
 
 func newJar() *cookiejar.Jar {

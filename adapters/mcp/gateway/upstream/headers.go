@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -31,18 +30,14 @@ const (
 // have all headers in which frameworks look for a user.
 var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
 
-// forwards reports whether a request header is forwarded. CGI, WSGI and PHP read an underscore as a
-// hyphen.
-func (u *Upstream) forwards(header string) bool {
-	isHeader := func(name string) bool { return strings.EqualFold(name, header) }
-	return !strings.Contains(header, "_") && (strings.HasPrefix(header, "Mcp-") && header != message.SessionHeader ||
-		slices.Contains(forwardedHeaders, header) || slices.ContainsFunc(u.config.Headers, isHeader))
-}
-
 func (u *Upstream) requestHeader(from http.Header, session string, hasBody bool) http.Header {
 	header := http.Header{"Accept-Encoding": {"identity"}, "User-Agent": nil}
 	for name, values := range from {
-		if u.forwards(name) && !httpguts.HeaderValuesContainsToken(from["Connection"], name) {
+		isName := func(other string) bool { return strings.EqualFold(other, name) }
+		isAllowed := strings.HasPrefix(name, "Mcp-") && name != message.SessionHeader ||
+			slices.Contains(forwardedHeaders, name) || slices.ContainsFunc(u.config.Headers, isName)
+		isOfConnection := httpguts.HeaderValuesContainsToken(from["Connection"], name)
+		if isAllowed && !isOfConnection && !strings.Contains(name, "_") { // which CGI, WSGI and PHP read as a hyphen
 			header[name] = values
 		}
 	}
@@ -112,7 +107,22 @@ func (u *Upstream) identify(out *http.Request, sender oauth.Caller, body []byte)
 	header.Set(ownPrefix+"Client", secret.Escape(sender.Client.String()))
 	header.Set(ownPrefix+"Grant", secret.Escape(sender.Grant))
 	header.Set(ownPrefix+"Resource", secret.Escape(u.options.Resource.String()))
-	sign(out, body, []byte(u.config.SigningSecret), u.config.Now())
+	// An HTTP message signature with HMAC-SHA256 (RFC 9421 §3.3.3) over components.
+	digest := sha256.Sum256(body)
+	header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(digest[:])+":") // RFC 9530
+	parameters := parametersPrefix + strconv.FormatInt(u.config.Now().Unix(), 10) +
+		`;keyid="pasteport";alg="hmac-sha256"`
+	mac := hmac.New(sha256.New, []byte(u.config.SigningSecret)) // of the signature base (RFC 9421 §2.5)
+	for _, name := range components {
+		value := header.Get(name)
+		if name == "@method" {
+			value = out.Method
+		}
+		_, _ = io.WriteString(mac, `"`+name+`": `+value+"\n")
+	}
+	_, _ = io.WriteString(mac, `"@signature-params": `+parameters)
+	header.Set("Signature-Input", "pasteport="+parameters)
+	header.Set("Signature", "pasteport=:"+base64.StdEncoding.EncodeToString(mac.Sum(nil))+":")
 }
 
 // components are the signed components (RFC 9421 §2) in their order: the method and headers. They
@@ -124,22 +134,3 @@ var components = []string{
 
 // parametersPrefix is the beginning of the signature parameters.
 var parametersPrefix = `("` + strings.Join(components, `" "`) + `");created=`
-
-// sign adds an HTTP message signature with HMAC-SHA256 (RFC 9421 §3.3.3) over components, with the
-// label pasteport.
-func sign(out *http.Request, body, key []byte, now time.Time) {
-	digest := sha256.Sum256(body)
-	out.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(digest[:])+":") // RFC 9530
-	parameters := parametersPrefix + strconv.FormatInt(now.Unix(), 10) + `;keyid="pasteport";alg="hmac-sha256"`
-	mac := hmac.New(sha256.New, key) // of the signature base (RFC 9421 §2.5)
-	for _, name := range components {
-		value := out.Header.Get(name)
-		if name == "@method" {
-			value = out.Method
-		}
-		_, _ = io.WriteString(mac, `"`+name+`": `+value+"\n")
-	}
-	_, _ = io.WriteString(mac, `"@signature-params": `+parameters)
-	out.Header.Set("Signature-Input", "pasteport="+parameters)
-	out.Header.Set("Signature", "pasteport=:"+base64.StdEncoding.EncodeToString(mac.Sum(nil))+":")
-}

@@ -105,11 +105,21 @@ func (u *Upstream) send(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	isDown := slices.Contains(gatewayErrors, answer.StatusCode)
+	failures := []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+	isDown := slices.Contains(failures, answer.StatusCode)
 	if u.count(isDown); isDown {
 		u.askCheck()
 	}
-	decode(answer)
+	// Some servers and proxies compress every response; neither clients nor the rules expect it.
+	switch strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")) {
+	case "gzip", "x-gzip":
+		answer.Body, answer.ContentLength = &gunzip{ReadCloser: answer.Body}, -1
+		for _, name := range []string{"Content-Encoding", "Content-Length", "Etag"} {
+			answer.Header.Del(name)
+		}
+	case "identity":
+		answer.Header.Del("Content-Encoding")
+	}
 	answer.Body = &responseBody{answer.Body, cancel}
 	return answer, nil
 }
@@ -127,9 +137,6 @@ func failureOf(err error, ctx context.Context) error {
 	}
 	return failed(http.StatusBadGateway, "cannot be reached", outbound.Reason(err))
 }
-
-// gatewayErrors are the statuses that count as failures of the upstream.
-var gatewayErrors = []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // failed returns a failure. Its text contains nothing of the upstream.
 func failed(status int, text string, cause error) *gateway.Failure {
@@ -152,10 +159,7 @@ func retryAfter(header http.Header) string {
 	return text
 }
 
-const (
-	maxErrorBody     = 64 << 10
-	errorBodyTimeout = 2 * time.Second
-)
+const maxErrorBody = 64 << 10
 
 // isJSONRPCError reports whether an error response is a JSON-RPC error, which is passed to the
 // client. Any other body may reveal internals of the upstream.
@@ -182,7 +186,7 @@ func refusesHost(answer *http.Response) bool {
 // that it can still be passed back.
 func peek(answer *http.Response) (body []byte, complete bool) {
 	if r, ok := answer.Body.(*responseBody); ok {
-		defer time.AfterFunc(errorBodyTimeout, func() { r.cancel(nil) }).Stop()
+		defer time.AfterFunc(2*time.Second, func() { r.cancel(nil) }).Stop()
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody+1))
 	answer.Body = struct {
@@ -210,20 +214,6 @@ func (b *responseBody) Read(p []byte) (int, error) {
 func (b *responseBody) Close() error {
 	defer b.cancel(nil)
 	return b.ReadCloser.Close()
-}
-
-// decode decompresses a body: some servers and proxies compress every response, and neither clients
-// nor the rules expect that.
-func decode(answer *http.Response) {
-	switch strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")) {
-	case "gzip", "x-gzip":
-		answer.Body, answer.ContentLength = &gunzip{ReadCloser: answer.Body}, -1
-		for _, name := range []string{"Content-Encoding", "Content-Length", "Etag"} {
-			answer.Header.Del(name)
-		}
-	case "identity":
-		answer.Header.Del("Content-Encoding")
-	}
 }
 
 // gunzip decompresses a body. It begins at the first Read, because a stream can send its first

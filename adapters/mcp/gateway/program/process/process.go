@@ -33,10 +33,6 @@ const (
 	// grace is how long a program may take to end itself after SIGTERM, and how long its end waits
 	// for that of stderr, which a descendant may hold open.
 	grace = 250 * time.Millisecond
-	// drainTime is how long the end of a program waits for its group.
-	drainTime = time.Second
-	// writePatience is how long the program may take to read a message.
-	writePatience = time.Minute
 	// lineWindow is how much of a line of stderr is kept.
 	lineWindow = 64 << 10
 )
@@ -93,7 +89,7 @@ func Start(p Program, stderr func(line string)) (*Process, error) {
 		if err := command.Wait(); !errors.Is(err, exec.ErrWaitDelay) {
 			child.err = err
 		}
-		endGroup(command.Process.Pid, time.Now().Add(drainTime))
+		endGroup(command.Process.Pid, time.Now().Add(time.Second))
 		_ = log.Close()
 		<-logged
 	}()
@@ -135,7 +131,7 @@ func (p *Process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 // Write writes to the standard input of the program. It fails after a minute if the program does
 // not read.
 func (p *Process) Write(b []byte) (int, error) {
-	_ = p.stdin.SetWriteDeadline(time.Now().Add(writePatience))
+	_ = p.stdin.SetWriteDeadline(time.Now().Add(time.Minute))
 	return p.stdin.Write(b)
 }
 
