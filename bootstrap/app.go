@@ -27,7 +27,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/adapters/cimd"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
@@ -94,11 +93,10 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	advise(settings, store, config.Logger)
-	directory, err := newDirectory(config, rules, store, chosen)
+	clients, keys, err := newDirectory(config, rules, store, chosen)
 	if err != nil {
 		return nil, err
 	}
-	clients, keys := chosen.directories(directory)
 	shared, isShared := store.(oauth.SharedStore)
 	authz := &OAuthServer{
 		config:   config,
@@ -142,18 +140,6 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	return authz, nil
-}
-
-// directories returns the host's directory of clients, which may also fetch their keys, and ours
-// for what it lacks.
-func (o oauthOptions) directories(ours *cimd.Directory) (client.Directory, client.KeyDirectory) {
-	if o.clients == nil {
-		return ours, ours
-	}
-	if keys, both := o.clients.(client.KeyDirectory); both {
-		return o.clients, keys
-	}
-	return o.clients, ours
 }
 
 // Trace returns the attempts of clients to connect, the newest first; none if the store is not an
@@ -224,16 +210,31 @@ func (a *OAuthServer) start(store oauth.Store, sweepInterval time.Duration) {
 	a.stop = cancel
 	// With a part at random, so that processes do not coincide.
 	go every(ctx, sweepInterval+rand.N(sweepInterval/10), a.sweep) //nolint:gosec // no secret
-	a.watchEndedGrants(ctx, store)
+	watcher, watches := store.(oauth.EndWatcher)
+	a.ended = &endedGrants{
+		watcher: watcher,
+		now:     a.config.Now,
+		logger:  a.config.Logger,
+		forget:  a.server.Operator.ForgetGrants,
+		recheck: a.server.Operator.ForgetDirectTokens,
+		since:   a.config.Now(),
+		known:   map[string]time.Time{},
+	}
+	if watches {
+		a.server.Operator.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
+		go every(ctx, endedInterval, a.ended.close)
+	}
 	disagrees := false
-	go every(ctx, secretInterval, func(ctx context.Context) {
+	// A replica that does not have the newest secret yet treats the tokens that it does not know as
+	// an outage.
+	go every(ctx, time.Second/2, func(ctx context.Context) {
 		err := a.server.AgreeOnSecret(ctx)
 		if err != nil && !disagrees && ctx.Err() == nil {
 			a.config.Logger.WarnContext(ctx, "cannot agree with the other replicas on the server secret", "error", err)
 		}
 		disagrees = err != nil
 	})
-	go every(ctx, flushInterval, a.flushUses)
+	go every(ctx, time.Second, a.flushUses)
 }
 
 // Close stops the background work and flushes the trace. It does not close the store.

@@ -13,11 +13,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// secretInterval is the interval of the comparison of the server secret with that of the other
-// replicas, which also stores the fingerprint of a new one. A replica that does not have the newest
-// secret yet treats the tokens that it does not know as an outage.
-const secretInterval = time.Second / 2
-
 // agreeOnSecret fails if the store was used with another server secret.
 func (a *OAuthServer) agreeOnSecret() error {
 	err := a.server.AgreeOnSecret(context.Background())
@@ -29,14 +24,9 @@ func (a *OAuthServer) agreeOnSecret() error {
 	return err
 }
 
-const (
-	flushInterval = time.Second
-	flushTimeout  = 5 * time.Second
-)
-
 // flushUses writes the last uses of grants.
 func (a *OAuthServer) flushUses(ctx context.Context) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := a.server.Operator.FlushUses(limited); err != nil {
 		a.config.Logger.WarnContext(ctx, "cannot store the last uses of grants", "error", err)
@@ -71,7 +61,6 @@ func (a *OAuthServer) sweep(ctx context.Context) {
 
 const (
 	endedInterval = time.Second / 2 // of the queries for ended grants; streams close within a second
-	endedTimeout  = 5 * time.Second // of a query
 	// endedOverlap is how much each query overlaps the one before. A grant has the time of its end
 	// before the transaction commits: a transaction waits up to five seconds, and the clocks of the
 	// machines may differ by the rest.
@@ -93,24 +82,6 @@ type endedGrants struct {
 	known   map[string]time.Time // grants whose end this process has logged, and when
 }
 
-// watchEndedGrants closes streams at each endedInterval, if the store is an oauth.EndWatcher.
-func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
-	watcher, watches := store.(oauth.EndWatcher)
-	a.ended = &endedGrants{
-		watcher: watcher,
-		now:     a.config.Now,
-		logger:  a.config.Logger,
-		forget:  a.server.Operator.ForgetGrants,
-		recheck: a.server.Operator.ForgetDirectTokens,
-		since:   a.config.Now(),
-		known:   map[string]time.Time{},
-	}
-	if watches {
-		a.server.Operator.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
-		go every(ctx, endedInterval, a.ended.close)
-	}
-}
-
 // add registers a server.
 func (e *endedGrants) add(server guarded) {
 	e.mu.Lock()
@@ -129,31 +100,12 @@ func (e *endedGrants) learn(grant string) (isNew bool) {
 	return true
 }
 
-// notice logs the grants that an operator has ended by a command, whose own output the log of the
-// service does not have. After the site or an operator has ended grants of a token, the token is
-// checked again in headers.
-func (e *endedGrants) notice(ctx context.Context, grants map[string]oauth.EndedGrant) {
-	var tokens []oauth.Fingerprint
-	for id, grant := range grants {
-		if !e.learn(id) {
-			continue
-		}
-		switch grant.Reason {
-		case oauth.EndedByOperator:
-			e.logger.InfoContext(ctx, "grant_ended", "grant", id, "reason", string(oauth.EndedByOperator))
-			tokens = append(tokens, grant.HostPrint)
-		case oauth.EndedByHost, oauth.EndedByHostToken:
-			tokens = append(tokens, grant.HostPrint)
-		}
-	}
-	e.recheck(tokens)
-}
-
 // close queries the ended grants once, closes their streams, and logs those that an operator has
-// ended. After an outage of the store the next query begins before the outage.
+// ended by a command, whose own output the log of the service does not have. After an outage of the
+// store the next query begins before the outage.
 func (e *endedGrants) close(ctx context.Context) {
 	now := e.now()
-	limited, cancel := context.WithTimeout(ctx, endedTimeout)
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	ended, err := e.watcher.EndedSince(limited, e.since.Add(-endedOverlap))
 	if err != nil {
@@ -173,7 +125,20 @@ func (e *endedGrants) close(ctx context.Context) {
 			server.CloseEnded(ended)
 		}
 	}
-	e.notice(limited, ended.Grants)
+	var tokens []oauth.Fingerprint // of the site, to check again in headers
+	for id, grant := range ended.Grants {
+		if !e.learn(id) {
+			continue
+		}
+		switch grant.Reason {
+		case oauth.EndedByOperator:
+			e.logger.InfoContext(limited, "grant_ended", "grant", id, "reason", string(oauth.EndedByOperator))
+			tokens = append(tokens, grant.HostPrint)
+		case oauth.EndedByHost, oauth.EndedByHostToken:
+			tokens = append(tokens, grant.HostPrint)
+		}
+	}
+	e.recheck(tokens)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { // which no query returns any more

@@ -15,18 +15,27 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
+// newDirectory returns the host's directory of clients, which may also fetch their keys, and ours
+// for what it lacks.
 func newDirectory(config oauth.Config, rules *client.Rules, store oauth.Store,
-	chosen oauthOptions) (*cimd.Directory, error) {
+	chosen oauthOptions) (client.Directory, client.KeyDirectory, error) {
 	directory := directoryConfig(config, rules, chosen)
 	directory.Store, _ = store.(client.DocumentStore)
 	if chosen.documents != "" {
 		pinned, err := cimd.OpenPinned(chosen.documents, rules, config.Logger)
 		if err != nil {
-			return nil, oauth.NewMistake("WithClientDocuments", ": %w", err)
+			return nil, nil, oauth.NewMistake("WithClientDocuments", ": %w", err)
 		}
 		directory.Pinned = pinned
 	}
-	return cimd.New(directory), nil
+	ours := cimd.New(directory)
+	if chosen.clients == nil {
+		return ours, ours, nil
+	}
+	if keys, both := chosen.clients.(client.KeyDirectory); both {
+		return chosen.clients, keys, nil
+	}
+	return chosen.clients, ours, nil
 }
 
 func directoryConfig(config oauth.Config, rules *client.Rules, chosen oauthOptions) cimd.Config {

@@ -12,7 +12,6 @@ import (
 
 const (
 	connectionsPath = "/connections"
-	jsonPath        = "/connections.json"
 	doctorParameter = "doctor" // of the page, to list the connections of doctor too
 	maxListed       = 200      // connections on the page; JSON has all
 )
@@ -46,7 +45,7 @@ func (p Overview) Routes() []Route {
 	return []Route{
 		{Path: "/", Serve: p.with(p.list)},
 		{Path: connectionsPath + "/*", Serve: p.with(p.one)},
-		{Path: jsonPath, Serve: p.with(p.json)},
+		{Path: connectionsPath + ".json", Serve: p.with(p.json)},
 	}
 }
 

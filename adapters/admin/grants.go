@@ -15,11 +15,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const (
-	grantsPath   = "/grants"
-	grantsOnPage = 25
-	maxForm      = 32 << 10 // bytes
-)
+const grantsPath = "/grants"
 
 // GrantKeeper lists and ends grants, as the commands "pasteport grants" do.
 type GrantKeeper interface {
@@ -98,7 +94,7 @@ func (p grantsPage) show(w http.ResponseWriter, r *http.Request, status int, fou
 		if grant.ID <= after || !found.chooses(grant) {
 			continue
 		}
-		if found.more = len(found.grants) == grantsOnPage; found.more {
+		if found.more = len(found.grants) == 25; found.more {
 			break
 		}
 		found.grants = append(found.grants, grant)
@@ -108,7 +104,7 @@ func (p grantsPage) show(w http.ResponseWriter, r *http.Request, status int, fou
 
 // end ends what a form names, and returns to the list.
 func (p grantsPage) end(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, 32<<10)
 	if err := r.ParseForm(); err != nil {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return

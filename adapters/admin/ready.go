@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// checkTimeout limits a check, because probes wait only a few seconds.
-const checkTimeout = 2 * time.Second
-
 // Check is a condition of readiness. The response contains its error, which must not contain a
 // secret.
 type Check struct {
@@ -26,7 +23,7 @@ func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status, body := http.StatusOK, Readiness{Status: "ok"}
 		for _, check := range checks {
-			ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+			ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second) // because probes do not wait long
 			description, err := check.Run(ctx)
 			cancel()
 			found := Result{Name: check.Name, Description: description}

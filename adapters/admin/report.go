@@ -39,14 +39,9 @@ type Description struct {
 	Brief  string `json:"-"` // the problem without a detail, for readers on other computers
 }
 
-const (
-	readLimit = 10 * time.Second // each check takes at most two seconds
-	bodyLimit = 256 << 10        // bytes
-)
-
 // ReadReport reads the report of the admin listener at host:port.
 func ReadReport(ctx context.Context, address string) (read Readiness, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // each check takes at most 2s
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 	if err != nil {
@@ -59,7 +54,7 @@ func ReadReport(ctx context.Context, address string) (read Readiness, err error)
 		return read, err
 	}
 	defer response.Body.Close()
-	err = json.NewDecoder(io.LimitReader(response.Body, bodyLimit)).Decode(&read)
+	err = json.NewDecoder(io.LimitReader(response.Body, 256<<10)).Decode(&read)
 	if err != nil || read.Status == "" {
 		return read, fmt.Errorf("it answered %s and is not an admin listener of pasteport", response.Status)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -110,10 +111,10 @@ func parseSealed(line []byte) (sealed sealedLine, err error) {
 	hash, isHash := strings.CutPrefix(suffix, hashField)
 	hash, isClosed := strings.CutSuffix(hash, `"}`)
 	if !isHash || !isClosed || json.Unmarshal(line, &sealed) != nil || sealed.Prev == nil || sealed.Seq < 1 {
-		return sealedLine{}, errNoHash
+		return sealedLine{}, errors.New("it is not a line of an audit with a chain")
 	}
 	if sealed.Hash = hash; hashOf(text) != hash {
-		return sealed, errChanged
+		return sealed, errors.New("it was changed: its text does not have the hash that it carries")
 	}
 	return sealed, nil
 }

@@ -10,11 +10,6 @@ import (
 	"slices"
 )
 
-var (
-	errNoHash  = errors.New("it is not a line of an audit with a chain")
-	errChanged = errors.New("it was changed: its text does not have the hash that it carries")
-)
-
 // Source is a file to verify.
 type Source struct {
 	Name string

@@ -19,13 +19,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// listedCall is what the table shows of a line in an audit file.
-type listedCall struct {
-	Time                                                               time.Time
-	Grant, Subject, Account, Client, App, Method, Name, Outcome, Event string
-	Duration                                                           float64 `json:"duration_ms"`
-}
-
 func newAuditList(out io.Writer) *cobra.Command {
 	var subject, client string
 	var since time.Duration
@@ -45,7 +38,11 @@ func newAuditList(out io.Writer) *cobra.Command {
 				}
 				defer file.Close()
 				for lines := json.NewDecoder(file); ; {
-					var call listedCall
+					var call struct { // what the table shows of a line
+						Time                                                               time.Time
+						Grant, Subject, Account, Client, App, Method, Name, Outcome, Event string
+						Duration                                                           float64 `json:"duration_ms"`
+					}
 					if err := lines.Decode(&call); errors.Is(err, io.EOF) {
 						break
 					} else if err != nil {
@@ -106,7 +103,37 @@ func newAuditVerify(out io.Writer) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, files []string) error { return verifyAudit(out, expect, files) },
+		RunE: func(_ *cobra.Command, names []string) (err error) {
+			var sources []audit.Source
+			for _, name := range names {
+				file, openErr := os.Open(name)
+				if openErr != nil {
+					return fmt.Errorf("opening an audit file: %w", openErr)
+				}
+				defer func() { err = errors.Join(err, file.Close()) }()
+				sources = append(sources, audit.Source{Name: name, Reader: file})
+			}
+			report, err := audit.Verify(expect, sources...)
+			if err != nil {
+				return err
+			}
+			for _, note := range report.Notes {
+				_, _ = fmt.Fprintf(out, "note: %s\n", note)
+			}
+			t := term.New(out)
+			for _, problem := range report.Problems[:min(len(report.Problems), maxProblems)] {
+				t.Printf("%s\n", t.Red(problem.String()))
+			}
+			if more := len(report.Problems) - maxProblems; more > 0 {
+				_, _ = fmt.Fprintf(out, "and %d more\n", more)
+			}
+			_, _ = fmt.Fprintf(out, "%s, numbers %d to %d, last hash %s\n", term.Count(report.Lines, "line"),
+				report.First, report.Last, report.Hash)
+			if problems := len(report.Problems); problems > 0 {
+				return fmt.Errorf("%s in the audit", term.Count(problems, "problem"))
+			}
+			return nil
+		},
 	}
 	verify.Flags().StringVar(&expect, "expect", "", "hash that the last line must have")
 	return verify
@@ -115,35 +142,3 @@ func newAuditVerify(out io.Writer) *cobra.Command {
 var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 const maxProblems = 20 // that are printed
-
-func verifyAudit(out io.Writer, expect string, names []string) (err error) {
-	var sources []audit.Source
-	for _, name := range names {
-		file, openErr := os.Open(name)
-		if openErr != nil {
-			return fmt.Errorf("opening an audit file: %w", openErr)
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		sources = append(sources, audit.Source{Name: name, Reader: file})
-	}
-	report, err := audit.Verify(expect, sources...)
-	if err != nil {
-		return err
-	}
-	for _, note := range report.Notes {
-		_, _ = fmt.Fprintf(out, "note: %s\n", note)
-	}
-	t := term.New(out)
-	for _, problem := range report.Problems[:min(len(report.Problems), maxProblems)] {
-		t.Printf("%s\n", t.Red(problem.String()))
-	}
-	if more := len(report.Problems) - maxProblems; more > 0 {
-		_, _ = fmt.Fprintf(out, "and %d more\n", more)
-	}
-	_, _ = fmt.Fprintf(out, "%s, numbers %d to %d, last hash %s\n", term.Count(report.Lines, "line"),
-		report.First, report.Last, report.Hash)
-	if problems := len(report.Problems); problems > 0 {
-		return fmt.Errorf("%s in the audit", term.Count(problems, "problem"))
-	}
-	return nil
-}

@@ -217,11 +217,6 @@ func lineOf(t term.Terminal, step attempt.Step) string {
 	return line
 }
 
-const (
-	pollInterval = 500 * time.Millisecond
-	overlap      = time.Minute // of two queries, because processes write their steps late
-)
-
 // follow prints new steps until ctx ends; with an id, all steps of that attempt.
 func (r *traceReader) follow(ctx context.Context, log attempt.Log, id string, out term.Terminal) error {
 	all, err := diagnosis.Read(ctx, log, time.Now())
@@ -242,10 +237,10 @@ func (r *traceReader) follow(ctx context.Context, log attempt.Log, id string, ou
 	if !r.asJSON {
 		out.Printf("following new steps; press Ctrl-C to stop\n")
 	}
-	poll := time.NewTicker(pollInterval)
+	poll := time.NewTicker(500 * time.Millisecond)
 	defer poll.Stop()
 	for ctx.Err() == nil {
-		changed, err := log.Attempts(ctx, newest.Add(-overlap))
+		changed, err := log.Attempts(ctx, newest.Add(-time.Minute)) // processes write their steps late
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

@@ -1,11 +1,7 @@
 package service
 
 import (
-	"context"
-
 	"github.com/pasteport/pasteport/adapters/audit"
-	"github.com/pasteport/pasteport/bootstrap"
-	domain "github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -43,26 +39,6 @@ func (s *Service) openAudit(config Config) (err error) {
 	s.operations.metrics.Counter("pasteport_audit_lines_total", "Lines that were written to the audit file.",
 		func() float64 { return float64(s.audit.Written()) })
 	return nil
-}
-
-// auditOptions returns the options that record calls, none without an audit.
-func (s *Service) auditOptions(config Config) (options []bootstrap.MCPOption) {
-	var recorders []domain.Recorder
-	if config.Audit.Log {
-		recorders = append(recorders, audit.Log(config.Logger, config.Audit.Arguments))
-	}
-	if s.audit != nil {
-		recorders = append(recorders, s.audit.Record)
-		options = append(options, bootstrap.WithAuditReady(s.audit.Ready))
-	}
-	if len(recorders) > 0 {
-		options = append(options, bootstrap.WithAudit(func(ctx context.Context, call domain.Call) {
-			for _, record := range recorders {
-				record(ctx, call)
-			}
-		}))
-	}
-	return options
 }
 
 // ReopenAudit opens the audit file again if it was renamed. If that fails, lines go on in the

@@ -187,8 +187,6 @@ func (p PolicyConfig) options(scopes oauth.ScopeCatalogue, roles bool) (options 
 	return options, errors.Join(mistakes...)
 }
 
-const maxAuthorities = 1 << 20 // bytes
-
 // ConnectConfig is how a gateway connects to its upstreams.
 type ConnectConfig struct {
 	CAFile   string   `set:"upstream-ca" unset:"only those of the system" path:"file" example:"/etc/pasteport/upstream-ca.pem" doc:"PEM file with certificate authorities to trust for upstreams, besides those of the system"`
@@ -217,7 +215,7 @@ func WithAuthorities(known *x509.CertPool, file string) (*x509.CertPool, error) 
 	if file == "" {
 		return known, nil
 	}
-	text, err := settings.ReadFile(file, maxAuthorities)
+	text, err := settings.ReadFile(file, 1<<20)
 	if err != nil {
 		return nil, err
 	}

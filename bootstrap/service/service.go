@@ -31,6 +31,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
 	"github.com/pasteport/pasteport/bootstrap/service/upstreams"
+	domain "github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/uri"
 )
@@ -274,7 +275,21 @@ func (s *Service) newServers(p *Plan) (servers []*bootstrap.MCPServer, err error
 		bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...),
 		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
 	}
-	common = append(common, s.auditOptions(config)...)
+	var recorders []domain.Recorder
+	if config.Audit.Log {
+		recorders = append(recorders, audit.Log(config.Logger, config.Audit.Arguments))
+	}
+	if s.audit != nil {
+		recorders = append(recorders, s.audit.Record)
+		common = append(common, bootstrap.WithAuditReady(s.audit.Ready))
+	}
+	if len(recorders) > 0 {
+		common = append(common, bootstrap.WithAudit(func(ctx context.Context, call domain.Call) {
+			for _, record := range recorders {
+				record(ctx, call)
+			}
+		}))
+	}
 	if config.Advertise != "" {
 		common = append(common, bootstrap.WithPeers(config.Advertise))
 	}

@@ -98,10 +98,7 @@ func (a *Attempt) Who() string {
 	return cmp.Or(host, a.Agent, a.Address, "unknown")
 }
 
-const (
-	window  = 5 * time.Minute // in which the requests of a sender without a ticket are one attempt
-	maxText = 300             // bytes
-)
+const window = 5 * time.Minute // in which the requests of a sender without a ticket are one attempt
 
 // idOf returns the id of the attempt that an entry at this time belongs to.
 func idOf(e attempt.Entry, at time.Time) string {
@@ -166,5 +163,5 @@ func printable(text string) string {
 		}
 		return c
 	}, oauth.MaskTokens(text))
-	return text[:min(len(text), maxText)]
+	return text[:min(len(text), 300)]
 }

@@ -120,9 +120,6 @@ func NameOf(kind attempt.Kind) string {
 	return cmp.Or(advice[string(kind)+".name"], strings.ReplaceAll(string(kind), "_", " "))
 }
 
-// clientRules are the letters of the rules for what a client sends or publishes.
-const clientRules = "ACDL"
-
 // hintFor returns the advice for the rule of a step, or for its outcome.
 func hintFor(step attempt.Step) string {
 	for rule := range strings.SplitSeq(step.Rule, ", ") {
@@ -133,7 +130,7 @@ func hintFor(step attempt.Step) string {
 	switch {
 	case step.Outcome == attempt.Failed:
 		return "The log has the cause under request " + step.Request + "."
-	case step.Rule != "" && strings.Contains(clientRules, step.Rule[:1]):
+	case step.Rule != "" && strings.Contains("ACDL", step.Rule[:1]): // what a client sends or publishes
 		return advice["{maker}"]
 	}
 	return ""

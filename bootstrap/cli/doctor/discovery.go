@@ -17,8 +17,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-const maxClockError = 2 * time.Minute
-
 func connect(ctx context.Context, p *probe) (seen, fix string) {
 	if p.endpoint.Scheme == "http" && !isLoopback(p.endpoint) {
 		return "the URL is http, and not on this computer", "Put a TLS server in front, and give people the https URL."
@@ -28,7 +26,7 @@ func connect(ctx context.Context, p *probe) (seen, fix string) {
 		return err.Error(), connectionFix(err)
 	}
 	date, err := http.ParseTime(p.first.Header.Get("Date"))
-	if off := time.Until(date).Round(time.Second).Abs(); err == nil && off >= maxClockError {
+	if off := time.Until(date).Round(time.Second).Abs(); err == nil && off >= 2*time.Minute {
 		return fmt.Sprintf("the clocks of the server and of this computer differ by %s", off),
 			"Set the clock with a time service (chrony, systemd-timesyncd): codes and tokens are valid for minutes. " +
 				"If the server's clock is right, correct this computer's."
@@ -214,11 +212,8 @@ func token(ctx context.Context, p *probe) (seen, fix string) {
 	return seen, ""
 }
 
-// unknownOrigin is an origin that no server allows by name.
-const unknownOrigin = "https://pasteport-doctor.invalid"
-
 func cors(ctx context.Context, p *probe) (seen, fix string) {
-	page := cmp.Or(p.origin, unknownOrigin)
+	page := cmp.Or(p.origin, "https://pasteport-doctor.invalid") // which no server allows by name
 	issuer, _ := url.Parse(p.server.Issuer)
 	const version, contentType, authorization = "MCP-Protocol-Version", "Content-Type", "Authorization"
 	for _, request := range [][]string{ // method, URL and headers

@@ -268,8 +268,6 @@ func revoke(ctx context.Context, p *probe) (seen, fix string) {
 	return "revoked, and refused with 401", ""
 }
 
-const lastSessionProtocol = "2025-11-25" // the last revision with sessions
-
 // stream checks that no proxy holds back a stream. A stream of HTTP+SSE begins with an event. If
 // the server has none, the stream of a session only has to open.
 func stream(ctx context.Context, p *probe) (seen, fix string) {
@@ -289,7 +287,8 @@ func stream(ctx context.Context, p *probe) (seen, fix string) {
 		}
 		return fmt.Sprintf("%q arrived after %s", line, time.Since(began).Round(time.Millisecond)), ""
 	}
-	session, err := p.openSession(ctx, &sdk.ClientSessionOptions{ProtocolVersion: lastSessionProtocol})
+	// The last revision with sessions.
+	session, err := p.openSession(ctx, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil || session.ID() == "" {
 		return "the server has no streams that the client opens", ""
 	}

@@ -78,7 +78,7 @@ func newProbe(o *options) *probe {
 	}
 	p.hide(o.token)
 	for _, value := range o.fields {
-		if len(value) >= minSecret {
+		if len(value) >= 6 { // a short one, such as a name, would spoil words of the report
 			p.hide(value)
 		}
 	}
@@ -124,10 +124,6 @@ func (p *probe) examine(ctx context.Context, show func(result)) (results []resul
 	return results, nil
 }
 
-// minSecret is the length from which the value of a field can be a secret. To hide a short one,
-// such as a name, would spoil the words of the report that contain it.
-const minSecret = 6
-
 // hide keeps secrets out of the report.
 func (p *probe) hide(secrets ...string) {
 	for _, secret := range secrets {
@@ -157,7 +153,6 @@ func (p *probe) clean(text string) string {
 const (
 	maxBody     = 256 << 10 // bytes
 	jsonType    = "application/json"
-	formType    = "application/x-www-form-urlencoded"
 	eventStream = "text/event-stream"
 )
 
@@ -258,7 +253,8 @@ func (p *probe) send(ctx context.Context, method, target, body string, header ..
 }
 
 func (p *probe) post(ctx context.Context, target string, form url.Values) (answer, error) {
-	return p.send(ctx, http.MethodPost, target, form.Encode(), "Content-Type", formType, "Accept", jsonType)
+	return p.send(ctx, http.MethodPost, target, form.Encode(),
+		"Content-Type", "application/x-www-form-urlencoded", "Accept", jsonType)
 }
 
 // initialize sends the first message of a client to the MCP server.

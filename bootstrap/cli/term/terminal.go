@@ -157,11 +157,8 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// linesAligned is the number of lines whose columns are aligned, because the widths need all of
-// them in memory.
-const linesAligned = 1000
-
-// Table prints lines with aligned columns.
+// Table prints lines with aligned columns, a thousand at a time, because the widths need all lines
+// in memory.
 type Table struct {
 	columns *tabwriter.Writer
 	header  []string
@@ -176,7 +173,7 @@ func NewTable(out io.Writer, header ...string) *Table {
 // Row prints a line. It replaces characters that do not print, because clients and sites choose
 // names, and an empty text by a dash. Flush returns its error.
 func (t *Table) Row(cells ...string) {
-	if t.lines%linesAligned == 0 {
+	if t.lines%1000 == 0 {
 		_ = t.columns.Flush()
 		_, _ = fmt.Fprintln(t.columns, strings.Join(t.header, "\t"))
 	}
@@ -209,10 +206,6 @@ func Cut(text string, width int) string {
 	return string(characters[:width-1]) + "…"
 }
 
-// typedLimit is the number of bytes read from a pipe. It exceeds the longest valid token, so that
-// ParseHostToken can refuse a longer one.
-const typedLimit = 8 << 10
-
 // ReadToken reads one token; on a terminal, without echo. Like the consent page, it
 // accepts quotes, a header name or "Bearer" around the token.
 func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostToken, error) {
@@ -237,7 +230,8 @@ func readTyped(ctx context.Context, in io.Reader, prompt io.Writer) (string, err
 		defer func() { _, _ = fmt.Fprintln(prompt) }()
 		return readHidden(ctx, int(file.Fd()))
 	}
-	piped, err := io.ReadAll(io.LimitReader(in, typedLimit))
+	// The limit exceeds the longest valid token, so that ParseHostToken can refuse a longer one.
+	piped, err := io.ReadAll(io.LimitReader(in, 8<<10))
 	return string(piped), err
 }
 
