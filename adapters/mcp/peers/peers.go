@@ -227,7 +227,7 @@ func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, pas
 			known, _ := p.outages.Load(to)
 			was, _ := known.(outage)
 			now := p.Now()
-			if now.Sub(was.last) > time.Minute {
+			if now.Sub(was.last) > time.Minute { // it is another outage
 				was.began = now
 			}
 			p.outages.Store(to, outage{was.began, now})

@@ -115,7 +115,7 @@ func (o *output) of(stream string) func(line string) {
 			}
 			o.mu.Lock()
 			o.last = append(o.last, quoted)
-			o.last = o.last[max(0, len(o.last)-3):]
+			o.last = o.last[max(0, len(o.last)-3):] // lines
 			o.mu.Unlock()
 		}
 		o.log(stream+" of a program", "line", line)
@@ -156,7 +156,7 @@ func (o *output) quote(cause error) error {
 	}
 	var lines []string
 	for _, line := range o.last {
-		lines = append(lines, o.clean(line, 200))
+		lines = append(lines, o.clean(line, 200)) // bytes
 	}
 	return fmt.Errorf("%w; the last lines that it printed: %q", cause, lines)
 }

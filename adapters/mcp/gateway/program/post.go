@@ -119,7 +119,7 @@ func (s *session) register(out *eventStream, messages []message.Message) []messa
 		}
 		number := s.numbers.Next(m.ID)
 		numbered[i].ID.Text = strconv.FormatInt(number, 10)
-		if token := m.Meta.Get("progressToken"); len(token) <= 1<<10 {
+		if token := m.Meta.Get("progressToken"); len(token) <= 1<<10 { // bytes that are kept
 			numbered[i].Meta = m.Meta.With("progressToken", message.Numbered(number, string(token)))
 		}
 		s.calls[number] = &call{id: m.ID, stream: out, number: number}
