@@ -158,6 +158,24 @@ var _ = Describe("An audit file", func() {
 		report = verified("", path+".1", path)
 		Expect(report.Problems).To(BeEmpty())
 		Expect(report.Notes).To(ConsistOf(HaveField("Text", HavePrefix("another chain begins"))))
+		Expect(verified("", path, path).Problems).
+			To(ContainElement(HaveField("Text", HavePrefix("its chain has begun before"))))
+	})
+
+	It("is verified across chains, in whatever order its files are named", Label("V4"), func() {
+		file := opened(options)
+		file.Record(context.Background(), called(1))
+		rotate(file, path, 2)
+		file.Record(context.Background(), called(2))
+		Expect(file.Close()).To(Succeed())
+		Expect(os.Rename(path, path+".1")).To(Succeed()) // while no service runs
+		recorded(options, 3, 3)
+		newest := verified("", path).Hash
+		for _, names := range [][]string{{path, path + ".1", path + ".2"}, {path + ".1", path + ".2", path}} {
+			report := verified(newest, names...)
+			Expect(report.Problems).To(BeEmpty())
+			Expect(report.Notes).To(ConsistOf(HaveField("Text", HavePrefix("another chain begins"))))
+		}
 	})
 
 	It("goes on in the renamed file when the one at the path is of another chain", Label("V4"), func() {

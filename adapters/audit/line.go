@@ -100,9 +100,10 @@ func hashOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) 
 // sealedLine is what Verify reads in a line.
 type sealedLine struct {
 	link
-	Prev  *string `json:"prev"`
-	Event string  `json:"event"` // "" in the line of a call
-	Bytes int64   `json:"bytes"` // of a torn line
+	Time  time.Time `json:"time"`
+	Prev  *string   `json:"prev"`
+	Event string    `json:"event"` // "" in the line of a call
+	Bytes int64     `json:"bytes"` // of a torn line
 }
 
 // parseSealed returns an error for a line that has no hash, or another than that of its text.

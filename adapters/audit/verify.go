@@ -40,21 +40,23 @@ type Report struct {
 	Notes       []Finding // events such as a line that was cut off by a crash
 }
 
-// Verify checks the chain of the lines in files, which it sorts by their first lines. Without a
-// key, a chain shows changes only to those who know a hash from another place: expect is the hash
-// that the last line must have, "" for any.
+// Verify checks the chains of the lines in files, which it sorts by the times of their first lines.
+// Without a key, a chain shows changes only to those who know a hash from another place: expect is
+// the hash that the last line must have, "" for any.
 func Verify(expect string, sources ...Source) (Report, error) {
-	first := map[Source]int64{}
+	first := map[Source]sealedLine{}
 	for i, source := range sources {
 		reader := bufio.NewReaderSize(source, 64<<10)
 		begin, _ := reader.Peek(64 << 10)
 		line, _, _ := bytes.Cut(begin, []byte("\n"))
-		sealed, _ := parseSealed(line) // a line that was changed still has a number
+		sealed, _ := parseSealed(line) // a line that was changed still has a time and a number
 		sources[i].Reader = reader
-		first[sources[i]] = sealed.Seq
+		first[sources[i]] = sealed
 	}
-	slices.SortStableFunc(sources, func(a, b Source) int { return cmp.Compare(first[a], first[b]) })
-	v := verifier{}
+	slices.SortStableFunc(sources, func(a, b Source) int {
+		return cmp.Or(first[a].Time.Compare(first[b].Time), cmp.Compare(first[a].Seq, first[b].Seq))
+	})
+	v := verifier{begun: map[string]bool{}}
 	for _, source := range sources {
 		v.file, v.line = source.Name, 0
 		if err := v.read(source.Reader.(*bufio.Reader)); err != nil {
@@ -76,6 +78,7 @@ type verifier struct {
 	file   string
 	line   int
 	last   link
+	begun  map[string]bool // hashes of the first lines of chains
 }
 
 func (v *verifier) problem(format string, args ...any) {
@@ -123,6 +126,8 @@ func (v *verifier) follow(sealed sealedLine) {
 		v.note("it begins with number %d: the lines before it are in older files", sealed.Seq)
 	case isFirst && !begins:
 		v.problem("the first line carries the hash of a line before it")
+	case v.begun[sealed.Hash]:
+		v.problem("its chain has begun before: the file was put in again")
 	case !isFirst && begins && v.line == 1 && sealed.Event == eventFile:
 		v.note("another chain begins: the service was started without a file at its path")
 	case sealed.Seq > expected:
@@ -134,6 +139,9 @@ func (v *verifier) follow(sealed sealedLine) {
 	}
 	if isFirst {
 		v.report.First = sealed.Seq
+	}
+	if begins {
+		v.begun[sealed.Hash] = true
 	}
 	v.last = sealed.link
 	if sealed.Event == eventTorn {

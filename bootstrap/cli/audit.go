@@ -87,8 +87,8 @@ func newAuditVerify(out io.Writer) *cobra.Command {
 		Short: "Find changed, missing, moved and added lines in audit files",
 		Long: "Check the files that a service has written. Name all files of the time that you want " +
 			"to check, in any order:\n" +
-			"they are sorted by the numbers of their lines. Each problem is printed with its file and line, and the " +
-			"exit code is then 1.\n\n" +
+			"they are sorted by the times of their first lines. Each problem is printed with its file and line, and " +
+			"the exit code is then 1.\n\n" +
 			"Lines that are missing at the end, and a chain that was written anew from its beginning, show only by " +
 			"the hash of the last line:\n" +
 			"note the one that this command prints, in another place, and pass it as --expect for the same files.",

@@ -175,7 +175,7 @@ func (s *setting) keys() (keys []string) {
 		return nil
 	}
 	for _, field := range reflect.VisibleFields(s.item()) {
-		if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "" {
+		if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "" && key != "-" {
 			keys = append(keys, key)
 		}
 	}
