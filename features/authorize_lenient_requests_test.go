@@ -196,7 +196,7 @@ func itApproves(all int) {
 		client = world.NewClient()
 	})
 
-	DescribeTable("puts nobody off", func(ctx SpecContext, tokenOf func(context.Context, int) string) {
+	DescribeTable("serves everybody", func(ctx SpecContext, tokenOf func(context.Context, int) string) {
 		began := time.Now()
 		approved, exchanged := client.approveAll(ctx, all, func(person int) string { return tokenOf(ctx, person) })
 		AddReportEntry("approvals", fmt.Sprintf("%v, exchanges %v, in %s",

@@ -135,7 +135,7 @@ var _ = Describe("Checking a store", func() {
 		Expect(problems(store.Checks(ctx))).To(HaveKeyWithValue("file", ContainSubstring("restore it")))
 	})
 
-	It("is content with whatever was in use, and what another version would forget at another time",
+	It("accepts rows that were in use, and rows that another version would forget at another time",
 		Label("H5"), func(ctx SpecContext) {
 			store := openFresh()
 			Expect(keep(ctx, store, aGrant("g"))).To(Succeed())

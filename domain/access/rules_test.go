@@ -167,7 +167,7 @@ var _ = Describe("The name that rules compare", Label("U26"), func() {
 		}
 	})
 
-	It("is no URI that servers may take for another one", func() {
+	It("refuses a URI that servers may take for another one", func() {
 		for _, uri := range []string{
 			"", "a:" + strings.Repeat("x", maxURI), "file:///a%20b", "file:///%2e%2e/b", "file:///a%", "file:///a b",
 			" file:///a", "file:///a\n", "file:///a\x00", `file:///a\b`, "file:///c|/x", "<file:///a>",

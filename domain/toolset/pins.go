@@ -65,7 +65,7 @@ type Pins struct{ text unique.Handle[string] }
 type content struct {
 	tools  map[string]pinned // by name
 	isOpen bool              // the first list has more pages
-	fresh  []string          // names of new tools, at most maxChanges
+	added  []string          // names of new tools, at most maxChanges and one
 }
 
 // pinned is a tool of the first list, and how it is in the latest one.
@@ -74,8 +74,8 @@ type pinned struct {
 	changed, gone bool
 }
 
-// Changes is how the tools of a server differ from those of an earlier connection, by their names;
-// more than it can show end with "…".
+// Changes is how the tools of a server differ from those of an earlier connection, by their names.
+// After 50 of a kind, "…" stands for the others.
 type Changes struct{ New, Changed, Gone []string }
 
 // Empty reports whether nothing differs.
@@ -119,7 +119,7 @@ func (p Pins) parse() content {
 		return t
 	}
 	t.isOpen = query.Has("open")
-	t.fresh = query["new"]
+	t.added = query["new"]
 	for key := range query {
 		if name, isTool := strings.CutPrefix(key, toolPrefix); isTool {
 			digest, flags, _ := strings.Cut(query.Get(key), " ")
@@ -130,7 +130,7 @@ func (p Pins) parse() content {
 }
 
 func (t content) pins() Pins {
-	query := url.Values{"new": t.fresh}
+	query := url.Values{"new": t.added}
 	if t.isOpen {
 		query.Set("open", "yes")
 	}
@@ -163,7 +163,9 @@ func (p Pins) Permits() func(name string) bool {
 // Changes returns how later lists differ from the first one.
 func (p Pins) Changes() (found Changes) {
 	t := p.parse()
-	found.New = t.fresh
+	for _, name := range t.added {
+		found.New = withMore(found.New, name, true)
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.tools)) {
 		found.Changed = withMore(found.Changed, name, t.tools[name].changed)
 		found.Gone = withMore(found.Gone, name, t.tools[name].gone)
@@ -187,6 +189,10 @@ func withMore(names []string, name string, isIn bool) []string {
 func (p Pins) After(list List) Pins {
 	t, listed := p.parse(), list.digests()
 	t.isOpen = p == Pins{} || t.isOpen && !list.IsFirst
+	isWhole := list.IsFirst && !list.More
+	if isWhole {
+		t.added = slices.DeleteFunc(t.added, func(name string) bool { return listed[name] == "" })
+	}
 	length := len(p.String())
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
 		tool, isPinned := t.tools[name]
@@ -197,19 +203,16 @@ func (p Pins) After(list List) Pins {
 		if isPinned {
 			tool.changed, tool.gone = tool.digest != listed[name], false
 			t.tools[name] = tool
-		} else if len(t.fresh) < maxChanges && !slices.Contains(t.fresh, name) &&
-			len(url.QueryEscape(strings.Join(t.fresh, ""))+url.QueryEscape(name)) < maxNewText {
-			t.fresh = append(t.fresh, name)
+		} else if len(t.added) <= maxChanges && !slices.Contains(t.added, name) &&
+			len(url.QueryEscape(strings.Join(t.added, "")+name)) < maxNewText {
+			t.added = append(t.added, name)
 		}
 	}
 	t.isOpen = t.isOpen && list.More
-	if list.IsFirst && !list.More {
-		t.fresh = slices.DeleteFunc(t.fresh, func(name string) bool { return listed[name] == "" })
-		for name, tool := range t.tools {
-			tool.gone = listed[name] == ""
-			t.tools[name] = tool
-		}
+	for name, tool := range t.tools {
+		tool.gone = tool.gone || isWhole && listed[name] == ""
+		t.tools[name] = tool
 	}
-	slices.Sort(t.fresh)
+	slices.Sort(t.added)
 	return t.pins()
 }

@@ -61,6 +61,13 @@ var _ = Describe("The tools that a client got first", func() {
 		}
 		Expect(pins.Changes().Changed).To(And(HaveLen(maxChanges+1), ContainElements("t00", "t49", "…")))
 		Expect(pins.IsReadable()).To(BeTrue())
+		var added, others []Tool
+		for i := range 60 {
+			name := fmt.Sprintf("%02d", i)
+			added, others = append(added, tool("a"+name, "")), append(others, tool("b"+name, ""))
+		}
+		replaced := pins.After(List{Tools: added, IsFirst: true}).After(List{Tools: others, IsFirst: true})
+		Expect(replaced.Changes().New).To(And(HaveLen(maxChanges+1), ContainElements("b00", "b49", "…")))
 		gone := pins.After(List{IsFirst: true})
 		Expect(gone.Permits()("t59")).To(BeFalse())
 		Expect(gone.Changes().Gone).To(ContainElements("t00", "…"))
@@ -107,7 +114,7 @@ var _ = Describe("The tools that a client got first", func() {
 		}
 		pins := after(many...)
 		Expect(len(pins.String())).To(BeNumerically("<", 64_000))
-		Expect(pins.Changes().New).To(HaveLen(maxChanges))
+		Expect(pins.Changes().New).To(And(HaveLen(maxChanges+1), ContainElement("…")))
 		many = nil
 		for i := range 300 {
 			many = append(many, tool(fmt.Sprintf("%s%03d", strings.Repeat("a/", 62), i), ""))

@@ -214,7 +214,7 @@ var _ = Describe("Telling an answer from other messages", func() {
 			false),
 	)
 
-	It("finds no answer in text that is no message", func() {
+	It("does not take other text for an answer", func() {
 		for _, text := range []string{"", "null", "[", `[{"result":1}]`, `{"a":{"result":1}}`} {
 			Expect(IsResponse([]byte(text))).To(BeFalse(), text)
 		}

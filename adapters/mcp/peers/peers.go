@@ -40,6 +40,8 @@ const (
 	// goneAfter is how long a replica may fail before its sessions are lost: the address of a pod
 	// that was deleted often drops packets. Failures more than a minute apart are two outages.
 	goneAfter = 10 * time.Second
+	// outagePause is the time without a failure after which the next one begins another outage.
+	outagePause = time.Minute
 )
 
 // Options configure Peers. All fields are required.
@@ -227,7 +229,7 @@ func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, pas
 			known, _ := p.outages.Load(to)
 			was, _ := known.(outage)
 			now := p.Now()
-			if now.Sub(was.last) > time.Minute { // it is another outage
+			if now.Sub(was.last) > outagePause {
 				was.began = now
 			}
 			p.outages.Store(to, outage{was.began, now})

@@ -57,9 +57,11 @@ func (s *openSession) wait(timeout time.Duration) {
 // recentSessions are the ids of the last sessions that were evicted, or ended with their grant.
 type recentSessions []string
 
+const maxRecent = 1000
+
 func (r *recentSessions) add(id string) {
 	*r = append(*r, id)
-	*r = (*r)[max(0, len(*r)-1000):]
+	*r = (*r)[max(0, len(*r)-maxRecent):]
 }
 
 // IsDraining reports whether Drain was called.

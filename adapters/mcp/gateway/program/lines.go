@@ -91,7 +91,12 @@ func readLine(reader *bufio.Reader, memory *message.Reservation) (line []byte, e
 	}
 }
 
-const loggedLine = 4 << 10 // bytes
+const (
+	loggedLine = 4 << 10 // bytes
+
+	quotedLines = 3
+	quotedLine  = 200 // bytes
+)
 
 // output logs the lines that a program prints and that are not messages, and quotes the last ones
 // when the program has ended.
@@ -115,7 +120,7 @@ func (o *output) of(stream string) func(line string) {
 			}
 			o.mu.Lock()
 			o.last = append(o.last, quoted)
-			o.last = o.last[max(0, len(o.last)-3):] // lines
+			o.last = o.last[max(0, len(o.last)-quotedLines):]
 			o.mu.Unlock()
 		}
 		o.log(stream+" of a program", "line", line)
@@ -156,7 +161,7 @@ func (o *output) quote(cause error) error {
 	}
 	var lines []string
 	for _, line := range o.last {
-		lines = append(lines, o.clean(line, 200)) // bytes
+		lines = append(lines, o.clean(line, quotedLine))
 	}
 	return fmt.Errorf("%w; the last lines that it printed: %q", cause, lines)
 }

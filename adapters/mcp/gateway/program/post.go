@@ -107,6 +107,9 @@ func (s *session) writeAll(messages []message.Message) {
 	}
 }
 
+// maxToken is the length in bytes of the longest progress token that is kept.
+const maxToken = 1 << 10
+
 // register records the calls of a POST, and returns the messages as the program gets them: with the
 // number of a call instead of its id, and with a progress token that no other call has.
 func (s *session) register(out *eventStream, messages []message.Message) []message.Message {
@@ -119,7 +122,7 @@ func (s *session) register(out *eventStream, messages []message.Message) []messa
 		}
 		number := s.numbers.Next(m.ID)
 		numbered[i].ID.Text = strconv.FormatInt(number, 10)
-		if token := m.Meta.Get("progressToken"); len(token) <= 1<<10 { // bytes that are kept
+		if token := m.Meta.Get("progressToken"); len(token) <= maxToken {
 			numbered[i].Meta = m.Meta.With("progressToken", message.Numbered(number, string(token)))
 		}
 		s.calls[number] = &call{id: m.ID, stream: out, number: number}

@@ -45,7 +45,7 @@ func (u *Upstream) requestHeader(from http.Header, session string, hasBody bool)
 		header.Set(message.SessionHeader, session)
 	}
 	if hasBody {
-		header.Set("Content-Type", "application/json") // the guard has checked the media type and the encoding
+		header.Set("Content-Type", "application/json") // the guard has checked the media type
 	}
 	return header
 }
