@@ -66,7 +66,7 @@ type File struct {
 // chain, and while another process has it open.
 func Open(o Options) (*File, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	// The file itself is renamed. The dot keeps the lock out of patterns such as calls.jsonl*.
+	// The file itself may be renamed. The dot keeps the lock out of patterns such as calls.jsonl*.
 	lock := flock.New(filepath.Join(filepath.Dir(o.Path), "."+filepath.Base(o.Path)+".lock"),
 		flock.SetPermissions(ownerOnly))
 	locked, err := lock.TryLock()
@@ -117,8 +117,8 @@ func (f *File) Close() error {
 	return nil
 }
 
-// Reopen opens the file at the path, which logrotate may have renamed. The chain continues, so it
-// fails for a file that has lines of another. Then lines go on in the renamed file.
+// Reopen opens the path again, after logrotate has renamed the file. The chain continues, so it
+// fails for a file with lines of another chain, and lines go on in the renamed one.
 func (f *File) Reopen() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,17 +137,21 @@ func (f *File) Reopen() error {
 	return f.flush()
 }
 
-// goOnIn makes file the current one. It changes nothing if it fails.
+// goOnIn makes file the current one: a new file, the same one, or at first one with any chain. It
+// changes nothing if it fails.
 func (f *File) goOnIn(file *os.File) error {
 	end, torn, err := readEnd(file)
 	if err != nil {
 		return err
 	}
-	sealed, events := sealedLine{link: f.last}, [][]byte(nil)
+	last, events := f.last, [][]byte(nil)
 	if end == nil {
 		events = append(events, encode(time.Now(), slog.String("event", eventFile)))
-	} else if sealed, err = parseSealed(end); err != nil || f.file != nil && sealed.link != f.last {
-		return ErrUnchained
+	} else {
+		sealed, err := parseSealed(end)
+		if last = sealed.link; err != nil || f.file != nil && last != f.last {
+			return ErrUnchained
+		}
 	}
 	if torn > 0 {
 		events = append(events, encode(time.Now(), slog.String("event", eventTorn), slog.Int("bytes", torn)))
@@ -157,7 +161,7 @@ func (f *File) goOnIn(file *os.File) error {
 	if before := f.file; before != nil {
 		go func() { _ = errors.Join(before.Sync(), before.Close()) }() // a disk may be slow
 	}
-	f.file, f.last, f.torn, f.waiting = file, sealed.link, torn, append(events, f.waiting...)
+	f.file, f.last, f.torn, f.waiting = file, last, torn, append(events, f.waiting...)
 	return nil
 }
 

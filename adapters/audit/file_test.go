@@ -21,6 +21,14 @@ import (
 	"github.com/pasteport/pasteport/features/suite"
 )
 
+var _ = It("Calls in a log of text have the code of an error", Label("V1"), func(ctx SpecContext) {
+	var text bytes.Buffer
+	call, code := called(1), int64(-32602)
+	call.Code = &code
+	audit.Log(slog.New(slog.NewTextHandler(&text, nil)), false)(ctx, call)
+	Expect(text.String()).To(ContainSubstring(" code=-32602 "))
+})
+
 // called returns the call with a number.
 func called(number int) domain.Call {
 	return domain.Call{

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -43,7 +44,7 @@ func attributes(call audit.Call, withArguments bool) []slog.Attr {
 		optional(call.Arguments != nil, "arguments_sha256", hashOf(call.Arguments)),
 		optional(withArguments && json.Valid(call.Arguments), "arguments", json.RawMessage(call.Arguments)),
 		slog.String("outcome", string(call.Outcome)),
-		optional(call.Code != nil, "code", call.Code),
+		optional(call.Code != nil, "code", *cmp.Or(call.Code, new(int64))),
 		optional(call.Rule != "", "rule", call.Rule),
 		optional(call.Status != 0, "status", call.Status),
 		slog.Float64("duration_ms", float64(call.Duration.Microseconds())/1000),
