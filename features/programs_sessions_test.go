@@ -77,6 +77,25 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 				ContainSubstring("a line with the key is left out"), Not(ContainSubstring(adaKey))))
 		})
 
+	It("takes calls while its program talks", Label("U22", "race"), func(ctx SpecContext) {
+		world := openProgram(ctx, nil)
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+		talked := make(chan struct{})
+		go func() {
+			defer GinkgoRecover()
+			defer close(talked)
+			talk.Use(ctx, "chatter", params{"size": 3000})
+		}()
+		for talks := true; talks; {
+			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+			select {
+			case <-talked:
+				talks = false
+			default:
+			}
+		}
+	})
+
 	It("repeats no question to the person on a stream that its client opens anew", Label("U22"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)
 		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))

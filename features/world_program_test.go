@@ -134,6 +134,15 @@ func newProgramServer(description string) *mcp.Server {
 		"endless": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
 			return "", writeEndless()
 		},
+		"chatter": func(ctx context.Context, r *mcp.CallToolRequest, in programInput) (string, error) {
+			for range in.Size {
+				progress := &mcp.ProgressNotificationParams{ProgressToken: "of no call"}
+				if err := r.Session.NotifyProgress(ctx, progress); err != nil {
+					return "", err
+				}
+			}
+			return "", nil
+		},
 		"complain": complain,
 		"steps":    stepThrough,
 		"ask":      askPerson,

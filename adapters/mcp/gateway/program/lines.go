@@ -52,8 +52,8 @@ func readMessages(from io.Reader, memory *message.Reservation, handle func(messa
 	}
 }
 
-// textOf returns a line that is not a message for the log, but nothing of a message, which may have
-// what a person has asked for.
+// textOf returns what the log may show of a line that is not a message. It shows no part of a
+// message, because that may contain what a person has asked for.
 func textOf(line []byte, err error) string {
 	start := bytes.TrimLeft(line, " \t")
 	switch isObject := len(start) > 0 && (start[0] == '{' || start[0] == '['); {
@@ -102,7 +102,7 @@ const (
 // when the program has ended.
 type output struct {
 	session *session
-	repeats func(text string) bool // reports whether a text contains the key
+	hasKey  func(text string) bool // reports whether a text contains the key
 
 	mu      sync.Mutex
 	limit   *rate.Limiter
@@ -110,8 +110,8 @@ type output struct {
 	last    []string
 }
 
-// of returns a function that logs a line of the stream, and keeps it for quote.
-func (o *output) of(stream string) func(line string) {
+// logger returns a function that logs a line of the stream, and keeps it for quote.
+func (o *output) logger(stream string) func(line string) {
 	return func(line string) {
 		if strings.TrimSpace(line) != "" {
 			quoted := line
@@ -145,7 +145,7 @@ func (o *output) log(message, attribute, text string) {
 
 // clean returns the beginning of a line without the key.
 func (o *output) clean(line string, length int) string {
-	if o.repeats(line) { // the whole line, because the key may be cut off in the middle
+	if o.hasKey(line) { // the whole line, because the key may be cut off in the middle
 		return "(a line with the key is left out)"
 	}
 	return strings.ToValidUTF8(line[:min(len(line), length)], "\ufffd")

@@ -14,7 +14,7 @@ import (
 )
 
 // serve answers a request in a session.
-func (s *session) serve(w http.ResponseWriter, r *http.Request, messages []message.Message) error {
+func (s *session) serve(w http.ResponseWriter, r *http.Request, messages []message.Message) {
 	u := s.upstream
 	defer u.registry.Attend(s.id)()
 	version := r.Header.Get(message.VersionHeader)
@@ -30,7 +30,6 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, messages []messa
 	default:
 		s.answer(w, r, messages)
 	}
-	return nil
 }
 
 func (s *session) negotiated() string {
@@ -49,14 +48,16 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, messages []mess
 	out := &eventStream{id: rand.Text(), isJSON: !stream.Accepts(r, message.EventStream)}
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
+	isPrimed := s.negotiated() >= firstPrimed
+	if !isPrimed {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+	}
 	done := out.attach(w)
 	defer out.detach(done)
 	messages = s.register(out, messages) // attached, because a call without a reader counts as one that was left
-	if s.negotiated() >= firstPrimed {
-		s.send(out, nil, false)
-	} else {
-		w.WriteHeader(http.StatusOK)
-		_ = http.NewResponseController(w).Flush()
+	if isPrimed {
+		s.send(out, nil, false) // the event for resumption
 	}
 	s.writeAll(messages)
 	s.hang(r, done)
@@ -99,7 +100,7 @@ func (s *session) writeAll(messages []message.Message) {
 		}
 		m.Params = m.Params.With("requestId", strconv.FormatInt(c.number, 10))
 		s.tell(m)
-		time.AfterFunc(5*time.Second, func() { // many programs never answer a cancelled request
+		time.AfterFunc(5*time.Second, func() { // many programs never answer a canceled request
 			if c, last := s.removeCall(c.number); c != nil {
 				s.send(c.stream, errorAnswer(c.id, "The request was cancelled"), last)
 			}

@@ -26,7 +26,7 @@ func (s *session) route(m message.Message) {
 		}
 		return
 	}
-	number, _ := strconv.ParseInt(strings.TrimPrefix(m.ID.Key, `"`), 10, 64) // some programs answer with text
+	number, _ := strconv.ParseInt(strings.TrimPrefix(m.ID.Key, `"`), 10, 64) // some programs answer with a string
 	call, last := s.removeCall(number)
 	if call == nil { // as after a cancellation
 		s.output.log("an answer of a program matches no open call", "id", m.ID.Text)
@@ -64,8 +64,8 @@ func (s *session) removeCall(number int64) (removed *call, last bool) {
 }
 
 // streamOf returns the stream for a request or notification of the program. Over stdio, only
-// progress names its call; any other message belongs to the only call, if there is just one. The
-// result is nil if no client could get the message, because each takes only answers.
+// progress names its call; any other message belongs to the only call, if there is just one, or to
+// the newest while no client listens. The result is nil if each client takes only answers.
 func (s *session) streamOf(named int64) *eventStream {
 	s.mu.Lock()
 	defer s.mu.Unlock()

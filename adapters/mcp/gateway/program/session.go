@@ -61,7 +61,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	if err != nil {
 		return nil, err
 	}
-	program, repeats, err := u.programFor(values)
+	program, hasKey, err := u.programFor(values)
 	if err != nil {
 		return nil, failed(http.StatusBadGateway, "U23", "cannot get the key of this connection", err)
 	}
@@ -76,7 +76,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 		streams:   map[string]*eventStream{},
 		listening: new(eventStream),
 	}
-	s.output = &output{session: s, repeats: repeats, limit: rate.NewLimiter(10, 100)} // lines a second, and at once
+	s.output = &output{session: s, hasKey: hasKey, limit: rate.NewLimiter(10, 100)} // 10 lines a second, 100 at once
 	if !u.registry.AddSession(s, &sender) {
 		return nil, failed(http.StatusServiceUnavailable, "U25",
 			"cannot be started, because the gateway is shutting down", nil)
@@ -124,7 +124,7 @@ func (s *session) run(r *http.Request, program process.Program) error {
 		return errClosed
 	}
 	_ = u.events.Open(r.Context(), s.id, "") // never fails
-	child, err := process.Start(program, s.output.of("stderr"))
+	child, err := process.Start(program, s.output.logger("stderr"))
 	if err != nil {
 		_ = u.events.SessionClosed(r.Context(), s.id) // never fails
 		return err
@@ -184,7 +184,7 @@ func (s *session) end(cause error) {
 func (s *session) pump() {
 	u := s.upstream
 	memory := u.options.Bodies.Reserve(s.person)
-	err := readMessages(s.child, &memory, s.route, s.output.of("stdout"))
+	err := readMessages(s.child, &memory, s.route, s.output.logger("stdout"))
 	if errors.Is(err, errLongMessage) || errors.Is(err, errNoMemory) {
 		s.end(err)
 	}
@@ -193,9 +193,9 @@ func (s *session) pump() {
 	if err := s.child.Err(); err != nil {
 		s.end(fmt.Errorf("the program has ended: %w", err))
 	}
-	s.end(errors.New("the program has ended: exit status 0"))
+	s.end(errors.New("the program has ended: exit status 0")) // only the first cause counts
 	_ = s.child.Close()
-	_ = u.events.SessionClosed(context.Background(), s.id) // never fails
+	_ = u.events.SessionClosed(context.Background(), s.id) // never fails, and removes s from the registry
 }
 
 // tell sends a message to the program.

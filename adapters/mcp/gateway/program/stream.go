@@ -56,7 +56,7 @@ func (o *eventStream) detach(done chan struct{}) {
 	}
 }
 
-// finish ends the response.
+// finish ends the response. The mutex is locked.
 func (o *eventStream) finish() {
 	if o.done != nil {
 		close(o.done)
@@ -121,7 +121,7 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *eventStream,
 	done = o.attachLocked(w)
 	s.write(o, message.OpeningComment)
 	first := o.next - len(missed)
-	if o.isDone {
+	if o.isDone { // listen may have made o for this request, so next is not known
 		first = index + 1
 	}
 	for i, body := range missed {

@@ -104,7 +104,7 @@ const (
 	codeUnsupportedRevision = -32022       // of MCP, for a revision that the server does not have
 )
 
-// revisions have sessions.
+// revisions are those with sessions, which an Upstream serves.
 var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
 // Forward answers a request to the endpoint. It returns an error only if it has written nothing:
@@ -132,12 +132,13 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 		return err
 	case id != "":
 		s, _ := u.registry.Session(id).(*session)
-		// Its process is only for grants with the host token in its environment, because it ends
-		// with its last grant.
+		// The process has a host token in its environment, so a grant with another one cannot use
+		// it, nor keep it alive.
 		if s == nil || s.hasEnded() || s.host != hostOf(r, host) || !u.registry.UseSession(id, sender.Grant) {
 			return oauth.ErrUnknownSession
 		}
-		return s.serve(w, r, b.Messages)
+		s.serve(w, r, b.Messages)
+		return nil
 	case r.Method == http.MethodDelete:
 		message.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 		return nil
@@ -149,7 +150,8 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	return u.open(w, r, b.Messages, sender, host)
 }
 
-// hostOf returns the digest of the host token of a request, which only another replica may have.
+// hostOf returns the digest of the host token of a request. One that another replica has passed on
+// has only the digest.
 func hostOf(r *http.Request, host oauth.HostToken) oauth.Digest {
 	if identity := stream.IdentityOf(r.Context()); identity != nil && identity.Token == "" {
 		return identity.HostDigest

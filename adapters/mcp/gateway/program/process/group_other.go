@@ -8,9 +8,12 @@ import (
 	"time"
 )
 
+// Other systems have neither process groups nor limits here; limits_linux.go and group_unix.go
+// describe the functions.
+
 func attributes() *syscall.SysProcAttr { return nil }
 
-func keepFiles() {}
+func closeFilesOnExec() {}
 
 func limit(int, Program) error { return nil }
 

@@ -2,8 +2,10 @@ package process
 
 import "syscall"
 
+// On macOS, programs have no limits and may inherit files; limits_linux.go describes the functions.
+
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func keepFiles() {}
+func closeFilesOnExec() {}
 
 func limit(int, Program) error { return nil }

@@ -14,9 +14,9 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// keepFiles makes programs not inherit the files that this process has inherited, as from a service
-// manager. Go opens its own like this.
-func keepFiles() { _ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) } // since Linux 5.11
+// closeFilesOnExec makes programs not inherit the files that this process has inherited, as from a
+// service manager. Go opens its own like this.
+func closeFilesOnExec() { _ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) } // since Linux 5.11
 
 // limit limits a program that has just started, and the processes that it starts from then on.
 func limit(pid int, p Program) error {

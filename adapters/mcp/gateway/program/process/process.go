@@ -48,7 +48,7 @@ type Process struct {
 }
 
 // Start starts the program. It calls stderr with the beginning of each line of its standard error,
-// from one goroutine.
+// one call at a time.
 func Start(p Program, stderr func(line string)) (*Process, error) {
 	stdout, output, err := os.Pipe() // not StdoutPipe, because Wait would close it before it is read
 	if err != nil {
@@ -57,7 +57,8 @@ func Start(p Program, stderr func(line string)) (*Process, error) {
 	defer output.Close()
 	ctx, end := context.WithCancel(context.Background())
 	command := exec.CommandContext(ctx, p.Path, p.Args...) //nolint:gosec // the operator names the program
-	command.Dir, command.Env, command.SysProcAttr = p.Dir, append([]string{}, p.Env...), attributes()
+	command.Dir, command.SysProcAttr = p.Dir, attributes()
+	command.Env = append([]string{}, p.Env...) // not nil, which would be the environment of this process
 	command.WaitDelay = grace
 	command.Cancel = func() error {
 		terminate(command.Process.Pid)
@@ -89,7 +90,7 @@ func Start(p Program, stderr func(line string)) (*Process, error) {
 		if err := command.Wait(); !errors.Is(err, exec.ErrWaitDelay) {
 			child.err = err
 		}
-		endGroup(command.Process.Pid, time.Now().Add(time.Second))
+		endGroup(command.Process.Pid, time.Now().Add(time.Second)) // the latest time for processes that it started
 		_ = log.Close()
 		<-logged
 	}()
@@ -110,7 +111,7 @@ var starts = sync.OnceValue(func() chan<- func() {
 })
 
 func (p *Process) start(program Program, stderr func(line string)) error {
-	keepFiles()
+	closeFilesOnExec()
 	stdin, err := p.command.StdinPipe()
 	if err != nil {
 		return err
