@@ -197,6 +197,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 				{"completion/complete", `{"ref":[{"type":"ref/prompt","name":"fire_person"}]}`},
 				{"subscriptions/listen", `{"notifications":{"ResourceSubscriptions":["file:///secret/pay.txt"]}}`},
 				{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":"file:///secret/pay.txt"}}`},
+				{"subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///secret/pay\ud83d"]}}`},
 			} {
 				r := bob.message(ctx, sent[0], nil)
 				body := `{"jsonrpc":"2.0","id":1,"params":` + sent[1] + `,"method":"` + sent[0] + `"}`

@@ -29,18 +29,19 @@ type Names struct {
 	Resources      []string // URIs, and the templates of completions
 }
 
-// maxNames is the number of names in a body, because each is compared with each rule.
+// maxNames is the maximum number of names in a body. Each is compared with each rule.
 const maxNames = 1000
 
 // maxDepth is deeper than any schema, and protects recursive decoders.
 const maxDepth = 64
 
-// maxBodyMembers is the number of members of all objects in a body. Each takes some 500 bytes while
-// it is checked for duplicates and sorted.
+// maxBodyMembers is the maximum number of members of all objects in a body. Each takes some 500
+// bytes while it is checked for duplicates and sorted.
 const maxBodyMembers = 100_000
 
 // Read reads the body of a POST with these headers. A header that repeats the method or the name of
-// a call has to agree with the body, because a server may go by either.
+// a call has to agree with the body, because a server may go by either. With an error, the body has
+// what was read before it.
 func Read(header http.Header, text []byte) (b Body, err error) {
 	switch {
 	case !isJSON(header.Get("Content-Type")):
@@ -60,7 +61,7 @@ func Read(header http.Header, text []byte) (b Body, err error) {
 		return b, err
 	}
 	if b.Messages, b.IsBatch, err = Decode(text); err != nil {
-		return Body{}, err
+		return b, err
 	}
 	if b.IsBatch && header.Get(VersionHeader) > "2025-03-26" { // the last revision with batches
 		return b, &messageError{code: sdk.CodeInvalidRequest, text: "this revision of MCP has no batches"}
@@ -74,15 +75,12 @@ func Read(header http.Header, text []byte) (b Body, err error) {
 }
 
 func isJSON(contentType string) bool {
-	const wanted = "application/json"
-	if contentType == wanted {
-		return true
-	}
 	mediaType, parameters, err := mime.ParseMediaType(contentType)
 	charset := strings.ToLower(parameters["charset"])
-	return err == nil && mediaType == wanted && (charset == "" || charset == "utf-8" || charset == "utf8")
+	return err == nil && mediaType == "application/json" && (charset == "" || charset == "utf-8" || charset == "utf8")
 }
 
+// checkShape limits the depth and the members of a text before it is decoded.
 func checkShape(text []byte) error {
 	depth, members, isQuoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
@@ -128,25 +126,27 @@ func (n *Names) add(m Message) (err error) {
 		if m.Method == "tools/call" && m.Params.Get("name") == nil {
 			n.Tools = append(n.Tools, "")
 		}
-		err = addString(&n.Tools, m.Params, "name")
+		err = addString(&n.Tools, m.Params.Get("name"), "name")
 	case "prompts":
-		err = addString(&n.Prompts, m.Params, "name")
+		err = addString(&n.Prompts, m.Params.Get("name"), "name")
 	case "resources":
-		err = addString(&n.Resources, m.Params, "uri")
+		err = addString(&n.Resources, m.Params.Get("uri"), "uri")
 	case "completion":
-		var ref Members // may name both, whatever its type says
+		var ref Members // names a prompt, a resource or both, whatever its type says
 		if ref, err = decodeOptional(m.Params.Get("ref"), ofRef...); err == nil {
-			err = cmp.Or(addString(&n.Prompts, ref, "name"), addString(&n.Resources, ref, "uri"))
+			err = cmp.Or(addString(&n.Prompts, ref.Get("name"), "name"), addString(&n.Resources, ref.Get("uri"), "uri"))
 		}
 	case "subscriptions":
 		var listen Members
-		var uris []string
+		var uris []json.RawMessage
 		listen, err = decodeOptional(m.Params.Get("notifications"), ofListen...)
 		if list := listen.Get("resourceSubscriptions"); IsPresent(list) && json.Unmarshal(list, &uris) != nil {
-			text := "resourceSubscriptions is not a list of strings"
+			text := "resourceSubscriptions is not a list"
 			err = &messageError{code: sdk.CodeInvalidRequest, text: text}
 		}
-		n.Resources = append(n.Resources, uris...)
+		for _, uri := range uris {
+			err = cmp.Or(err, addString(&n.Resources, jsontext.Value(uri), "a URI in resourceSubscriptions"))
+		}
 	}
 	if err == nil && len(n.Tools)+len(n.Prompts)+len(n.Resources) > maxNames {
 		err = tooMany("the message names more than %d tools, prompts and resources", maxNames)
@@ -154,15 +154,14 @@ func (n *Names) add(m Message) (err error) {
 	return err
 }
 
-// addString adds the value of a member.
-func addString(names *[]string, members Members, member string) error {
-	value := members.Get(member)
+// addString adds a value, unless it is absent.
+func addString(names *[]string, value jsontext.Value, what string) error {
 	if value == nil {
 		return nil
 	}
 	name, ok := DecodeString(value)
 	if !ok {
-		text := member + " is not a string that all parsers read alike"
+		text := what + " is not a string that all parsers read alike"
 		return &messageError{code: sdk.CodeInvalidRequest, text: text}
 	}
 	*names = append(*names, name)
@@ -214,8 +213,8 @@ func (b Body) IsStateless() bool { return slices.ContainsFunc(b.Messages, Messag
 // Listens reports whether the response is a long stream.
 func (b Body) Listens() bool { return b.Has("subscriptions/listen") }
 
-// Calls returns the number of calls of tools. A message that names a tool counts as one, because a
-// server may call the tool.
+// Calls returns the number of calls of tools. A body that names tools only in other methods counts
+// as one call, because a server may call them.
 func (b Body) Calls() int { return max(b.count("tools/call"), min(len(b.Names.Tools), 1)) }
 
 // Arguments returns the arguments of all messages that may call a tool, empty for none.
@@ -256,10 +255,11 @@ type Request struct {
 	Arguments []byte // canonical (RFC 8785); nil for none
 }
 
-// Requests returns the requests of the body. Notifications and responses are none.
+// Requests returns the requests and notifications of the body. A server may also call a tool that a
+// notification names.
 func (b Body) Requests() (found []Request) {
 	for _, m := range b.Messages {
-		if !m.IsCall() {
+		if m.Method == "" {
 			continue
 		}
 		request := Request{Method: m.Method}

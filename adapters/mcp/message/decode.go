@@ -25,8 +25,8 @@ var (
 // its clients send a few messages in each. The response could be many times as long.
 const maxBatch = 100
 
-// maxMembers is the maximum number of members of an object that is decoded: a message, params,
-// _meta. The arguments of a tool are not. Each takes many times the memory of its text.
+// maxMembers is the maximum number of members of an object that is decoded: a message, params or
+// _meta, but not the arguments of a tool. Each member takes many times the memory of its text.
 const maxMembers = 1000
 
 // Decode returns the message in a text, or those of a batch. It refuses duplicate names, another
@@ -100,6 +100,7 @@ func decodeAnyway(text []byte) (messages []Message, isBatch bool) {
 	return messages, isBatch
 }
 
+// messages returns a single message also with an error, as far as it was read.
 func (d *decoder) messages() (found []Message, isBatch bool, err error) {
 	if isBatch = d.tokens.PeekKind() == '['; !isBatch {
 		m, err := d.message()
@@ -244,7 +245,7 @@ func (d *decoder) members(of string, known []string, read func(name string) erro
 // __proto__ can replace all members.
 func spelledAs(name string, known []string) string {
 	if name == "__proto__" {
-		return "a prototype"
+		return "all members"
 	}
 	at := slices.IndexFunc(known, func(exact string) bool { return name != exact && strings.EqualFold(name, exact) })
 	if at < 0 {
@@ -258,7 +259,7 @@ func (d *decoder) value() (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := int(d.tokens.InputOffset())
+	end := int(d.tokens.InputOffset()) // value itself is valid only until the next read
 	return d.text[end-len(value) : end : end], nil
 }
 

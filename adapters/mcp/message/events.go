@@ -103,10 +103,12 @@ func (e *Events) End() error {
 }
 
 // next returns the length of the first piece of p, and whether an event is complete after it. A LF
-// after a CR is a separate piece, because it can come much later.
+// after a CR is a separate piece, because it can come much later. A comment, and such a LF between
+// events, is complete by itself.
 func (e *Events) next(p []byte) (length int, isComplete bool) {
 	kept := e.event.Bytes()
-	isApart := len(kept) == 0 && (p[0] == ':' || p[0] == '\n') || len(kept) > 0 && kept[0] == ':'
+	isApart := e.event.Failed == nil &&
+		(len(kept) == 0 && (p[0] == ':' || p[0] == '\n') || len(kept) > 0 && kept[0] == ':')
 	if e.wasCR && p[0] == '\n' {
 		e.wasCR = false
 		return 1, isApart

@@ -163,7 +163,7 @@ type recentCall struct {
 	number int64
 }
 
-// maxRecent is the number of calls that a cancellation can name. Every session has as many.
+// maxRecent is the number of calls that a cancellation can name. Each session keeps that many.
 const maxRecent = 256
 
 var idSeed = maphash.MakeSeed()

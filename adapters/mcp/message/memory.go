@@ -40,7 +40,7 @@ type pool struct {
 func newPool(limit int64) pool { return pool{limit: limit, byOwner: map[string]int64{}} }
 
 // reserve reserves more bytes for a body that has some already, and returns false beyond a limit.
-// No limit applies to the only body of the pool or of the owner.
+// A limit of the pool or of an owner does not apply to their only body.
 func (p *pool) reserve(owner string, has, more int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func readBody(r *http.Request, limit int64, reserved *Reservation) (body []byte,
 	for err == nil {
 		if len(body) == cap(body) {
 			length, most := int64(len(body)), announced
-			if length > announced { // as of a body whose length is not announced
+			if length > announced { // its length was not announced
 				most = limit
 			}
 			capacity := min(max(initialCapacity, 2*length), most)

@@ -2,9 +2,8 @@
 //
 // Decode reads strictly: it refuses a text that JSON parsers could read in different ways. A
 // message goes on as Encode writes it, to a server of the SDK, to a program and over HTTP, so that
-// every parser finds in it what was found here. Read does the same for the body of a POST, and
-// Refuse describes one that it refuses, with errors for the requests of the server that wait for
-// it.
+// every parser finds in it what was found here. Read does the same for the body of a POST. Refuse
+// describes a refused one; if it answered requests of the server, those get errors.
 package message
 
 import (
@@ -85,7 +84,7 @@ func (m Members) Get(name string) jsontext.Value {
 	return nil
 }
 
-// With returns the members with another value of one of them.
+// With returns the members with another value of one of them, as JSON text. It adds none.
 func (m Members) With(name, value string) Members {
 	changed := slices.Clone(m)
 	for i := range changed {
@@ -204,8 +203,12 @@ func (b Body) name() (name string, ok bool) {
 	return names[0], true
 }
 
-// SetName replaces the name header, if there is one, by our own encoding of the name in the body.
-func (b Body) SetName(header http.Header) {
+// SetHeaders replaces the name header, if there is one, by our own encoding of the name in the
+// body. It removes a method header without a body to repeat.
+func (b Body) SetHeaders(header http.Header) {
+	if len(b.Messages) == 0 {
+		header.Del(MethodHeader)
+	}
 	if header.Get(nameHeader) == "" {
 		return
 	}
@@ -213,15 +216,15 @@ func (b Body) SetName(header http.Header) {
 	name, ok := b.name()
 	switch {
 	case !ok:
-	case isPlain.MatchString(name):
+	case plainName.MatchString(name):
 		header.Set(nameHeader, name)
 	default:
 		header.Set(nameHeader, encodedPrefix+base64.StdEncoding.EncodeToString([]byte(name))+encodedSuffix)
 	}
 }
 
-// isPlain matches a name that a header can have as it is.
-var isPlain = regexp.MustCompile(`^[!-<>-~](?:[ -~]*[!-~])?$`)
+// plainName matches a name that a header can have as it is. "=" begins an encoded one.
+var plainName = regexp.MustCompile(`^[!-<>-~](?:[ -~]*[!-~])?$`)
 
 func mismatch(header, member string) error {
 	return &messageError{code: mcp.CodeHeaderMismatch, text: header + " differs from the " + member + " in the body"}

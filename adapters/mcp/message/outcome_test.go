@@ -1,6 +1,7 @@
 package message
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -62,7 +63,21 @@ var _ = Describe("Reading the outcome of a call in its response", Label("V1"), f
 		Expect(other.Extend(200 << 10)).To(Succeed())
 	})
 
-	It("describes requests, with canonical arguments", Label("V2"), func() {
+	It("reports an event that is too long once, whatever follows in it", Label("G19"), func() {
+		var emitted []string
+		events := Events{
+			Reserve: func(int64) error { return ErrNoMemory },
+			Emit: func(event []byte, failed error) error {
+				emitted = append(emitted, fmt.Sprintf("%s%v", event, failed))
+				return nil
+			},
+		}
+		Expect(events.Read([]byte("data: " + strings.Repeat("x", 64<<10) + "\r\n: inside\r\n\r\ndata: a\r\n\r\n"))).
+			To(Succeed())
+		Expect(emitted).To(Equal([]string{ErrNoMemory.Error(), "\n<nil>", "data: a\r\n\r<nil>", "\n<nil>"}))
+	})
+
+	It("describes requests, also those without an id, with canonical arguments", Label("V2"), func() {
 		body := Body{
 			Messages: decoded(`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":` +
 				`{"b":1.0,"a":"\u00e4\ud83d\ude00"}}},{"jsonrpc":"2.0","method":"tools/call"},` +
@@ -73,7 +88,7 @@ var _ = Describe("Reading the outcome of a call in its response", Label("V1"), f
 		}
 		requests := body.Requests()
 		Expect(requests).To(Equal([]Request{
-			{Method: "tools/call", Name: "a", Arguments: []byte(`{"a":"ä😀","b":1}`)},
+			{Method: "tools/call", Name: "a", Arguments: []byte(`{"a":"ä😀","b":1}`)}, {Method: "tools/call"},
 			{Method: "resources/read", Arguments: []byte(`{"uri":"u"}`)},
 			{Method: "prompts/get", Name: "p"}, {Method: "tools/list"},
 		}))

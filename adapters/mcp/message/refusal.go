@@ -103,18 +103,18 @@ func refuse(err error, found []Message) *Refusal {
 func RefuseAnswers(err error, text []byte) []Message {
 	found, isBatch, broken := newDecoder(text, true).messages()
 	if broken != nil && !isBatch && found[0].Method == "" { // such as one with NaN, behind the id
-		found[0].Error = []byte("{}")
+		found[0].Error = []byte("{}") // so that it counts as an answer
 	}
 	return errorsFor(found, "the MCP server's answer was refused: "+err.Error())
 }
 
-func errorsFor(found []Message, reason string) (errors []Message) {
+func errorsFor(found []Message, reason string) (answers []Message) {
 	for _, m := range found {
 		if m.IsResponse() && !m.ID.IsZero() {
-			errors = append(errors, ErrorFor(m.ID, CodeRefused, reason))
+			answers = append(answers, ErrorFor(m.ID, CodeRefused, reason))
 		}
 	}
-	return errors
+	return answers
 }
 
 // Write answers with a JSON-RPC error.

@@ -62,9 +62,10 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 		jar = newJar()
 	}
 	// The jar would keep cookies of another path, which are never sent, without counting them.
+	// Another jar tells which: it would send the cookie, if it did not expire.
 	jar.SetCookies(c.of, slices.DeleteFunc(slices.Clone(set), func(one *http.Cookie) bool {
 		always := *one                                 //nolint:gosec // never sent to a browser
-		always.MaxAge, always.Expires = 0, time.Time{} // a cookie may also be set to delete another
+		always.MaxAge, always.Expires = 0, time.Time{} // one that has expired deletes another
 		single := newJar()
 		single.SetCookies(c.of, []*http.Cookie{&always})
 		return len(single.Cookies(c.of)) == 0

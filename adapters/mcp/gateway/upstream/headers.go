@@ -30,8 +30,9 @@ const (
 // have all headers in which frameworks look for a user.
 var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
 
+// requestHeader returns the header of a request to the upstream.
 func (u *Upstream) requestHeader(from http.Header, session string, hasBody bool) http.Header {
-	header := http.Header{"Accept-Encoding": {"identity"}, "User-Agent": nil}
+	header := http.Header{"Accept-Encoding": {"identity"}, "User-Agent": nil} // without that of net/http
 	for name, values := range from {
 		isName := func(other string) bool { return strings.EqualFold(other, name) }
 		isAllowed := strings.HasPrefix(name, "Mcp-") && name != message.SessionHeader ||
@@ -68,7 +69,8 @@ func cleanAnswer(header http.Header) {
 	if header.Get("Content-Type") != "" && !isMessage { // browsers run no text
 		header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	// A shared cache stores a response only if it may (RFC 9111 §3.5), and each is for one caller.
+	// Each response is for one caller. Without Cache-Control, no shared cache stores the response
+	// to an authorized request (RFC 9111 §3.5).
 	if header.Get("Cache-Control") != "" {
 		header.Set("Cache-Control", "no-store, no-transform")
 	}
@@ -91,8 +93,8 @@ func (u *Upstream) credentials(host oauth.HostToken) (presented secret.Credentia
 	return presented, u.config.Fields().Finder(values), err
 }
 
-// identify adds the headers that identify the caller to a request with the credential for all
-// callers, and signs them.
+// identify adds the headers that identify the caller, and signs them, if all callers share one
+// credential.
 func (u *Upstream) identify(out *http.Request, sender oauth.Caller, body []byte) {
 	if u.config.Credential != gateway.CredentialStatic {
 		return

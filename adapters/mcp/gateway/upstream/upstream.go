@@ -40,10 +40,10 @@ type Upstream struct {
 	presentation secret.Presentation
 	next         http.RoundTripper
 	cookies      *cookies
-	checks       *http.Client // of Check, with a connection that open streams cannot hold
+	checks       *http.Client // of Check, whose connections open streams cannot use up
 
 	acceptsAny atomic.Pointer[bool] // what the first check has shown; nil before it
-	proven     atomic.Bool          // a call had success with the key of a person
+	proven     atomic.Bool          // a call with a person's key has succeeded
 
 	pause    time.Duration // see pause; shorter in tests
 	failed   chan struct{} // receives after a failed call
@@ -112,7 +112,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	if id := w.Header().Get(requestIDHeader); id != "" {
 		out.Header.Set(requestIDHeader, id)
 	}
-	b.SetName(out.Header)
+	b.SetHeaders(out.Header)
 	if r.Method != http.MethodPost || slices.Contains(repeatable, b.Only().Method) {
 		out.Header[outbound.Repeatable] = nil
 	}
@@ -139,7 +139,8 @@ var repeatable = []string{
 	"resources/list", "resources/templates/list", "resources/read", "completion/complete", "logging/setLevel",
 }
 
-// accept checks the header of a response before it is passed back.
+// accept checks the header of a response before it is passed back, keeps its cookies, removes other
+// headers and binds a new session to its owner.
 func (u *Upstream) accept(answer *http.Response, sender oauth.Caller, session string) error {
 	if err := u.checkAnswer(answer, session); err != nil {
 		if errors.As(err, new(*gateway.Failure)) {
@@ -181,7 +182,7 @@ func (u *Upstream) pass(w http.ResponseWriter, answer *http.Response) error {
 	}
 	w.WriteHeader(answer.StatusCode)
 	to := flushing{w, answer.ContentLength < 0}
-	_, err := to.Write(nil)
+	_, err := to.Write(nil) // sends the header
 	if err == nil {
 		_, err = io.Copy(to, answer.Body)
 	}
@@ -235,7 +236,6 @@ func (u *Upstream) checkAnswer(answer *http.Response, session string) error {
 	case status < 200:
 		return failed(http.StatusBadGateway, "switches protocols", nil)
 	case status < 300 && strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html"):
-		u.askCheck()
 		return failed(http.StatusBadGateway, "answered with a web page", nil)
 	case status >= 300 && status < 400:
 		return failed(http.StatusBadGateway, "redirects, which is not followed",
@@ -286,8 +286,8 @@ func (u *Upstream) Check(ctx context.Context) check.Result {
 		acceptsAny := found.State == check.Works
 		u.acceptsAny.Store(&acceptsAny)
 	}
-	acceptsAny := *u.acceptsAny.Load()
-	switch { // what it means for calls with the keys of people
+	acceptsAny := *u.acceptsAny.Load() // from here on, a person's key is sent, and a check has stored it
+	switch {                           // what it means for calls with the keys of people
 	case found.IsProblem():
 	case acceptsAny && u.config.VerifiesTokens:
 		return check.AcceptsAny
