@@ -46,7 +46,7 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 			c.Response().Header().Set("WWW-Authenticate", g.challenge(g.missing))
 			return g.options.Welcome(c, g.missing.status)
 		}
-		if g.refuseQuery(ctx, out, r) || !g.guard(ctx, out, r) || g.refuseUnrecorded(out, r) {
+		if g.refuseQuery(ctx, out, r) || !g.identify(ctx, out, r) || g.refuseUnrecorded(out, r) {
 			return nil
 		}
 		audited := g.beginAudit(out, r)
@@ -86,7 +86,7 @@ func (g *Guard) refuseQuery(ctx context.Context, out *stream.Writer, r *http.Req
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	for name := range query {
-		if name != "access_token" && !g.options.Parameter(name) { // which the guard refuses
+		if name != "access_token" && !g.options.Parameter(name) { // the guard refuses access_token
 			err = fmt.Errorf("this server takes no query parameter %.100q: remove it from the address, or ask the "+
 				"operator to add it to forward-parameters", name)
 		}
@@ -112,7 +112,7 @@ func (g *Guard) refuseUnrecorded(out *stream.Writer, r *http.Request) (refused b
 }
 
 // admit reads the body and checks the scopes that it needs. It checks the grant again after a slow
-// body.
+// body. It admits a refused body with answers, because the server waits for them.
 func (g *Guard) admit(to Backend, out *stream.Writer, r *http.Request) (b message.Body, admitted bool) {
 	if r.Method == http.MethodPost {
 		// Before any response, because not all proxies can read one while they send.

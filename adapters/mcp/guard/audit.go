@@ -90,7 +90,7 @@ func (h *httpAudit) end(ctx context.Context, b message.Body) {
 		return
 	}
 	status := h.out.Status()
-	// It has recorded the request, or will soon.
+	// The SDK has recorded it, here or at another replica. Other errors are the guard's own.
 	isWithSDK := !h.out.IsRelayed() && (!h.outcome.IsError || h.out.Identity().Forwarded)
 	if isWithSDK && status < http.StatusBadRequest {
 		return
@@ -100,7 +100,7 @@ func (h *httpAudit) end(ctx context.Context, b message.Body) {
 	if len(b.Messages) > 0 && (b.Refused == nil || refusedByName) {
 		requests = b.Requests()
 	} else if status >= http.StatusBadRequest {
-		requests = make([]message.Request, 1)
+		requests = make([]message.Request, 1) // one that could not be read
 	}
 	for _, request := range requests {
 		if !IsRecorded(request.Method) {

@@ -18,9 +18,9 @@ import (
 
 const maxTokenLength, maxHostTokenLength = 512, 4096
 
-// guard sets the caller of a request with a valid access token for this resource, and refuses any
-// other request.
-func (g *Guard) guard(ctx context.Context, out *stream.Writer, r *http.Request) (passed bool) {
+// identify sets the caller of a request with a valid access token for this resource, and refuses
+// any other request.
+func (g *Guard) identify(ctx context.Context, out *stream.Writer, r *http.Request) (passed bool) {
 	token, refused := g.bearer(r)
 	if refused != nil {
 		traceRefusal(r.Context(), *refused)
@@ -42,7 +42,7 @@ func (g *Guard) guard(ctx context.Context, out *stream.Writer, r *http.Request) 
 		recorder.Record(attempt.Call)
 	}
 	if r.Header.Get(message.MethodHeader) == "server/discover" {
-		recorder.AsksRevision()
+		recorder.AsksRevision() // to tell a client that asks for revisions from one that calls
 	}
 	switch kind, _ := oauth.KindOf(err); {
 	case err == nil:
@@ -103,7 +103,7 @@ func (g *Guard) bearer(r *http.Request) (string, *refusal) {
 	if !isBearer && g.options.HostTokens {
 		token = g.options.TakeHostToken(r.Header)
 	}
-	switch {
+	switch { // no token, one that is too long, one of the site, and one of ours
 	case !isBearer && (token == "" || !g.options.HostTokens):
 		at := slices.IndexFunc(keyHeaders, func(name string) bool { return r.Header[name] != nil })
 		if at < 0 || !g.options.HostTokens {

@@ -4,7 +4,7 @@
 // A request passes these steps in order:
 //
 //	gate     checks Host and Origin, and sets CORS headers
-//	guard    checks the bearer token, sets the caller and removes the token from the headers
+//	identify checks the bearer token, sets the caller and removes the token from the headers
 //	admit    reads the body (package message) and checks the scopes that it needs
 //	Backend  answers
 //

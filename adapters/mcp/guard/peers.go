@@ -1,9 +1,7 @@
 package guard
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"io"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -34,7 +32,7 @@ func (g *Guard) elsewhere(next route, session sessionOf) route {
 	}
 	return func(out *stream.Writer, r *http.Request, b message.Body) {
 		identity, bound := out.Identity(), session(r)
-		if bound != "" {
+		if bound != "" { // a session gets the same headers here and at another replica
 			r.Header = peers.Headers(r.Header)
 		}
 		at := g.options.Peers.Elsewhere(bound, identity.Caller)
@@ -72,9 +70,9 @@ func (g *Guard) answerPeer(c echo.Context, to Backend, next route, session sessi
 	var b message.Body
 	if r.Method == http.MethodPost {
 		text, err := out.ReadBody(g.options.MaxRequestBody, g.options.Bodies)
-		if err == nil && sha256.Sum256(text) != pass.Digest {
-			c.Request().Body = io.NopCloser(bytes.NewReader(text))
-			return false
+		if err == nil && sha256.Sum256(text) != pass.Digest { // somebody else sends the pass again
+			g.refuse(out.ResponseWriter, g.missing)
+			return true
 		}
 		out.Header().Set(peers.Header, pass.Answer)
 		if err != nil {

@@ -156,8 +156,8 @@ func (p *Peers) seal(pass *Pass, r *http.Request, body []byte, to string) (strin
 }
 
 // Open returns the pass of a request in a session of this replica. It is false for a request of a
-// client, and for a pass that is too old or was made for another request. The body has to match
-// the Digest.
+// client, and for a pass that is too old or was made for another request. The caller must compare
+// the body with the Digest.
 func (p *Peers) Open(r *http.Request, session string) (pass Pass, ok bool) {
 	if p == nil || r.Header[Header] == nil {
 		return pass, false
