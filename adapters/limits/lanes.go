@@ -1,6 +1,6 @@
 // Package limits counts what people and networks may do, and makes them wait. Lanes decides when a
-// pasted token is checked. Rates, Registrations, Failures and Calls count events. All of it is of
-// one process.
+// pasted token is checked. Rates, Registrations, Failures and Calls count events. Everything counts
+// for this process only.
 package limits
 
 import (
@@ -21,8 +21,8 @@ const (
 	wrongTokensIn = 5 * time.Minute     // the time in which a network gets its wrong tokens back
 	knownFor      = 30 * 24 * time.Hour // a token that was right
 	refusedFor    = 5 * time.Second     // a wrong token, without another check
-	turn          = time.Second
-	fastWait      = 10 * time.Second // for the checks of others in the network
+	turn          = time.Second         // between two checks in the slow lane
+	fastWait      = 10 * time.Second    // for the checks of others in the network
 
 	maxRight = 60_000 // tokens, each for a resource and for the connections page
 
@@ -94,8 +94,8 @@ func (l *Lanes) Enter(ctx context.Context, guess quota.Guess) (func(quota.Result
 		free := n.free.TokensAt(now)
 		switch {
 		case free < 1:
-			return l.takeTurn(ctx, guess, n, now)
-		case free >= float64(n.checking+1):
+			return l.takeTurn(ctx, guess, n, now) // unlocks
+		case free >= float64(n.checking+1): // even if all tokens under way turn out wrong
 			n.checking++
 			l.mu.Unlock()
 			return func(result quota.Result) { l.leave(guess, n, result) }, nil
@@ -123,7 +123,7 @@ func (l *Lanes) Enter(ctx context.Context, guess quota.Guess) (func(quota.Result
 // laneOf returns the lane of a requester's network. It is a new one if the clock was set back since
 // its last use, because a limiter gains nothing until the clock has caught up.
 func (l *Lanes) laneOf(by quota.Requester, now time.Time) *lane {
-	prefix := by.Networks()[1]
+	prefix := by.Networks()[1] // the /24 or /56
 	n, found := l.networks.Get(prefix)
 	if !found || n.used.Sub(now) > maxClockDifference {
 		n = &lane{free: rate.NewLimiter(rate.Every(wrongTokensIn/time.Duration(l.wrongTokens)), l.wrongTokens)}
@@ -175,8 +175,8 @@ func (l *Lanes) refuse(wait time.Duration) error {
 	return oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens from this network")
 }
 
-// leave records the result of a guess. checking is the lane that counts it as under way, or nil.
-func (l *Lanes) leave(guess quota.Guess, checking *lane, result quota.Result) {
+// leave records the result of a guess. in is the lane that counts it as under way, or nil.
+func (l *Lanes) leave(guess quota.Guess, in *lane, result quota.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -190,10 +190,10 @@ func (l *Lanes) leave(guess quota.Guess, checking *lane, result quota.Result) {
 		}
 		l.wrong.Add(token, now)
 	}
-	if checking != nil {
-		if checking.checking--; checking.checked != nil {
-			close(checking.checked)
-			checking.checked = nil
+	if in != nil {
+		if in.checking--; in.checked != nil {
+			close(in.checked)
+			in.checked = nil
 		}
 	}
 }

@@ -75,7 +75,6 @@ func IsSendable(token string) bool {
 // Mistake is a Problem that lasts until the operator corrects the configuration.
 type Mistake string
 
-// Error implements error.
 func (m Mistake) Error() string { return string(m) }
 
 // CannotVerify logs and returns the error of a verifier whose request has failed, without the query

@@ -75,8 +75,8 @@ func (o Options) CheckProxy(field string) error {
 	return nil
 }
 
-// Repeatable is a header that net/http does not send without a value. Then it sends the request
-// again on a new connection if a reused one breaks before the response.
+// Repeatable is a header for requests that may be sent twice. With this key and no values, net/http
+// sends no header, but sends the request again if a reused connection breaks before the response.
 const Repeatable = "Idempotency-Key"
 
 // Transport returns a transport that keeps up to idle connections to each server, each for
@@ -92,6 +92,7 @@ func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 		MaxResponseHeaderBytes: headerBytes,
 		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        idleLimit,
+		TLSHandshakeTimeout:    connectLimit, // in the tunnel of a proxy; a tls.Dialer has its own limit
 	}
 	if o.Proxy == nil {
 		return transport
@@ -105,7 +106,7 @@ func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 		return o.Proxy, nil
 	}
 	transport.DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
-		if to == address {
+		if to == address { // which may be public
 			return dialer.DialContext(ctx, network, to)
 		}
 		return plain.DialContext(ctx, network, to)
@@ -117,9 +118,10 @@ func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 		}
 		return Problem("the proxy answered " + strconv.Itoa(answer.StatusCode))
 	}
-	// Without the client certificate.
+	// From here on, DialTLSContext dials only the proxy, which does not get the client certificate.
+	// The tunnel uses TLSClientConfig.
 	toProxy := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}}
-	transport.DialTLSContext = toProxy.DialContext // https requests use the tunnel
+	transport.DialTLSContext = toProxy.DialContext
 	transport.TLSClientConfig = config
 	return transport
 }
@@ -136,7 +138,7 @@ func refusePublic(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// nat64 are IPv6 addresses for IPv4 addresses, which their last four bytes are (RFC 6052 §2.1).
+// nat64 is the prefix of IPv6 addresses that end with an IPv4 address (RFC 6052 §2.1).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 func isPrivate(ip netip.Addr) bool {
@@ -150,7 +152,6 @@ func isPrivate(ip netip.Addr) bool {
 // Problem is a reason why a request to the site failed. It is safe to log.
 type Problem string
 
-// Error implements error.
 func (p Problem) Error() string { return string(p) }
 
 // Problems of a connection that was made.
@@ -169,7 +170,7 @@ func Reason(err error) error {
 	switch {
 	case errors.As(err, &known):
 		return known
-	// Its text has the port of the request, so it would differ each time.
+	// Its text has the local port of the question to the name server, which differs each time.
 	case errors.As(err, &name) && !name.IsNotFound:
 		return Problem("it cannot be reached: no name server could look up " + name.Name)
 	case errors.As(err, &certificate):
