@@ -40,7 +40,7 @@ func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail error
 	return func(c echo.Context) (err error) {
 		defer func() {
 			if value := recover(); value != nil {
-				err = fail(c, fmt.Errorf("answering %s: %w", c.Path(), recovered.New(value)))
+				err = e.finish(c, fail, fmt.Errorf("answering %s: %w", c.Path(), recovered.New(value)))
 			}
 		}()
 		if c.Request().Body != http.NoBody {
@@ -52,17 +52,20 @@ func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail error
 			return fail(c, refuseWith(http.StatusMethodNotAllowed, "A1, D1",
 				"this endpoint does not support the method"))
 		}
-		err = handle(c)
-		switch {
-		case err == nil:
-			return nil
-		case c.Response().Committed:
-			e.logger.InfoContext(c.Request().Context(), "the client closed the connection during the response",
-				"endpoint", c.Path(), "error", err)
-			return nil
-		}
-		return fail(c, err)
+		return e.finish(c, fail, handle(c))
 	}
+}
+
+// finish answers an error, unless the response has begun.
+func (e *Endpoints) finish(c echo.Context, fail errorWriter, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case c.Response().Committed:
+		e.logger.InfoContext(c.Request().Context(), "a response broke off", "endpoint", c.Path(), "error", err)
+		return nil
+	}
+	return fail(c, err)
 }
 
 // outcome is the response to an error.
