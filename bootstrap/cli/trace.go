@@ -139,10 +139,13 @@ func (r *traceReader) dataFlag() string {
 func (r *traceReader) list(out io.Writer, listed []diagnosis.Attempt) error {
 	const maxWho = 40 // characters, because a client chooses its name
 	if len(listed) == 0 {
-		_, err := fmt.Fprintln(out,
-			"No client has reached this service in the last seven days, or no attempt is unfinished.\n"+
-				"If a client cannot connect, the problem is before this service: DNS, certificate or proxy.\n"+
-				"next: pasteport doctor URL checks the service from outside")
+		none := "No client has reached this service in the last seven days."
+		if r.unfinished {
+			none = "No attempt of the last seven days is unfinished."
+		}
+		_, err := fmt.Fprintln(out, none+"\n"+
+			"If a client cannot connect, the problem is before this service: DNS, certificate or proxy.\n"+
+			"next: pasteport doctor URL checks the service from outside")
 		return errors.Join(err, r.printHidden(out))
 	}
 	table := term.NewTable(out, "ID", "BEGAN", "WHO", "STATE", "WHAT")
