@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/chromium"
@@ -32,7 +33,7 @@ const axe = `axe.run(document, {
 const openDetails = `document.querySelectorAll("details").forEach(folded => { folded.open = true })`
 
 // look is the branding of the site in these specs.
-var look = service.Appearance{
+var look = bootstrap.Appearance{
 	Name:      "The Gazette",
 	Accent:    "#c2410c",
 	TokenHelp: "https://gazette.example/account/tokens",

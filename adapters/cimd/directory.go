@@ -25,7 +25,7 @@ import (
 
 // Options says how documents are fetched. Its zero value is the strictest.
 type Options struct {
-	Proxy *url.URL // http or https, with its password; nil connects directly
+	Proxy *url.URL `set:"metadata-proxy" field:"WithMetadata.Proxy" secret:"true" allowed:"a URL whose password has %2F for a slash and %23 for #" doc:"http:// or https:// URL of the proxy for fetching metadata on a network without direct internet access"`
 }
 
 // Check returns an oauth.Mistake if Proxy is not the URL of a proxy.
@@ -118,8 +118,8 @@ func newDirectory(o Config, l limits) *Directory {
 	return d
 }
 
-// acquire counts the fetch of an unknown document, and waits for one of the slots. It returns
-// client.ErrBudget.
+// acquire counts the fetch of an unknown document, and waits for one of the slots, which the caller
+// releases. It returns client.ErrBudget.
 func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) error {
 	o := d.options
 	if !known {
@@ -152,9 +152,9 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI s
 	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
 		return pinned, nil
 	}
-	lists := func(known *client.Metadata) bool { return !known.LacksRedirectURI(redirectURI) }
-	document, err := d.documents.find(ctx, id, lists, (*entry[*client.Metadata]).wasGood)
-	if err != nil {
+	hasRedirect := func(known *client.Metadata) bool { return !known.LacksRedirectURI(redirectURI) }
+	document, err := d.documents.find(ctx, id, hasRedirect, (*entry[*client.Metadata]).wasGood)
+	if err != nil { // the cached one may still be fresh, but without the redirect URI
 		if document, _ = d.documents.kept.Peek(id.String()); !document.fresh(d.options.Now()) {
 			return nil, err
 		}

@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
 	"github.com/pasteport/pasteport/bootstrap/settings"
@@ -36,19 +36,19 @@ type Config struct {
 	Verification    Verification     `group:"Token verification"`
 	ResourceServers []ResourceServer `set:"resource-servers" group:"Resource and scopes" secret:"items" example:"[https://mcp.example.com/mcp = a-long-random-text-of-32-characters]" allowed:"servers such as \"https://mcp.example.com/mcp = secret\", or mappings with url, name, scopes, default-scopes and secret" doc:"MCP servers elsewhere that ask \"pasteport server\" about tokens (RFC 7662). Each is \"URL = secret\", or a mapping with url, name, scopes, default-scopes and secret, which may be file: and the path of a file"`
 
-	AllowClients    []string `set:"allow-clients" group:"Clients" unset:"every client" example:"[claude.ai]" pattern:"^[^/:@?# *]+$" allowed:"host names without scheme, port and path, such as claude.ai" doc:"hosts of the clients that may connect; self-registered stands for all clients that registered themselves; existing connections continue"`
-	DoctorClient    bool     `set:"doctor-client" group:"Clients" unset:"off; on with dev" doc:"publish a client document for \"pasteport doctor\", so that it can check a whole login"`
-	ClientDocuments string   `set:"client-documents" group:"Client metadata" field:"WithClientDocuments" unset:"none" path:"folder" example:"/etc/pasteport/clients" doc:"folder of metadata documents, one in each .json file, that are used without a fetch; read again when a file changes"`
-	Metadata        Metadata `group:"Client metadata"`
+	AllowClients    []string     `set:"allow-clients" group:"Clients" unset:"every client" example:"[claude.ai]" pattern:"^[^/:@?# *]+$" allowed:"host names without scheme, port and path, such as claude.ai" doc:"hosts of the clients that may connect; self-registered stands for all clients that registered themselves; existing connections continue"`
+	DoctorClient    bool         `set:"doctor-client" group:"Clients" unset:"off; on with dev" doc:"publish a client document for \"pasteport doctor\", so that it can check a whole login"`
+	ClientDocuments string       `set:"client-documents" group:"Client metadata" field:"WithClientDocuments" unset:"none" path:"folder" example:"/etc/pasteport/clients" doc:"folder of metadata documents, one in each .json file, that are used without a fetch; read again when a file changes"`
+	Metadata        cimd.Options `group:"Client metadata"`
 
-	Limits         Limits      `group:"Limits"`
-	Appearance     Appearance  `group:"Pages"`
-	LogoFile       string      `set:"logo" group:"Pages" field:"Appearance.Logo" path:"file" example:"logo.svg" doc:"file with the site's logo: PNG, JPEG, WebP or SVG of at most 12 KiB"`
-	WellKnownFiles string      `set:"well-known-files" group:"Pages" unset:"none" path:"folder" example:"/etc/pasteport/well-known" doc:"folder of files of at most 1 MiB that are served below /.well-known/, such as security.txt and openai-apps-challenge, besides the service's own documents"`
-	TLS            TLSConfig   `group:"TLS"`
-	LogFormat      string      `set:"log-format" group:"Logging" default:"text" choices:"text,json" doc:"format of log lines, and of what is printed at startup"`
-	LogLevel       string      `set:"log-level" group:"Logging" default:"info" choices:"debug,info,warn,error" doc:"minimum level of log lines"`
-	Audit          AuditConfig `group:"Audit of calls"`
+	Limits         Limits               `group:"Limits"`
+	Appearance     bootstrap.Appearance `group:"Pages"`
+	LogoFile       string               `set:"logo" group:"Pages" field:"Appearance.Logo" path:"file" example:"logo.svg" doc:"file with the site's logo: PNG, JPEG, WebP or SVG of at most 12 KiB"`
+	WellKnownFiles string               `set:"well-known-files" group:"Pages" unset:"none" path:"folder" example:"/etc/pasteport/well-known" doc:"folder of files of at most 1 MiB that are served below /.well-known/, such as security.txt and openai-apps-challenge, besides the service's own documents"`
+	TLS            TLSConfig            `group:"TLS"`
+	LogFormat      string               `set:"log-format" group:"Logging" default:"text" choices:"text,json" doc:"format of log lines, and of what is printed at startup"`
+	LogLevel       string               `set:"log-level" group:"Logging" default:"info" choices:"debug,info,warn,error" doc:"minimum level of log lines"`
+	Audit          AuditConfig          `group:"Audit of calls"`
 
 	Authorization                 // with the issuer, which comes first
 	Addr           string         `set:"addr" group:"Service" default:"127.0.0.1:8080" doc:"address to listen on, as host:port"`
@@ -131,20 +131,6 @@ type Limits struct {
 	MaxSessionsPerPerson int            `set:"max-sessions-per-person" default:"100" min:"1" doc:"open MCP sessions of one person; a further one ends the longest-idle one"`
 	MaxGrantsPerToken    int            `set:"max-grants-per-token" default:"100" min:"1" doc:"connections made with one token; a further one ends the least recently used one"`
 	CallsPerMinute       int            `set:"calls-per-minute" default:"0" min:"0" doc:"tool calls that one person may make in 1m at one MCP server per replica; further calls get 429; 0 for no limit"`
-}
-
-// Metadata is cimd.Options with tags.
-type Metadata struct {
-	Proxy *url.URL `set:"metadata-proxy" field:"WithMetadata.Proxy" secret:"true" allowed:"a URL whose password has %2F for a slash and %23 for #" doc:"http:// or https:// URL of the proxy for fetching metadata on a network without direct internet access"`
-}
-
-// Appearance is bootstrap.Appearance with tags.
-type Appearance struct {
-	Name           string `set:"site-name" unset:"the issuer's host; without an upstream, \"Demo site\"" example:"The Gazette" doc:"name of the site on the pages, at most 60 characters"`
-	Accent         string `set:"accent" unset:"#0b5a4a" example:"'#7c2d12'" pattern:"^(#([0-9a-fA-F]{3}){1,2})?$" allowed:"a colour such as '#0b5a4a', in quotes" doc:"colour of buttons and links; adjusted to a readable contrast"`
-	Logo           []byte // of LogoFile
-	TokenHelp      string `set:"token-help" example:"https://cms.example.com/account/tokens" doc:"URL of the page where people find their token"`
-	CredentialWord string `set:"credential-word" default:"token" choices:"token,key" example:"key" doc:"what the pages call the site's credential: token or key"`
 }
 
 // StoreSettings names the settings that locate the store.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/certificates"
-	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
@@ -275,6 +274,6 @@ func (c Config) PinnedClients(ctx context.Context) ([]bootstrap.PinnedClient, er
 func (c Config) NewClientProbe() (*bootstrap.ClientProbe, error) {
 	config := c.authorization()
 	config.AllowLoopbackClients = c.Development
-	return bootstrap.NewClientProbe(config, bootstrap.WithMetadata(cimd.Options(c.Metadata)),
+	return bootstrap.NewClientProbe(config, bootstrap.WithMetadata(c.Metadata),
 		bootstrap.WithRootCAs(c.RootCAs))
 }

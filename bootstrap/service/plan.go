@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/cimd"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
@@ -135,8 +134,8 @@ func (p *Plan) check() error {
 	if p.IsAlone() {
 		nameServers(wrong)
 	}
-	mistakes := []error{noIssuer, wrongServers, wrong, wrongClients, bootstrap.Appearance(p.Appearance).Check(),
-		p.Gateway.check(config, p.verifier()), p.Database.check(), cimd.Options(p.Metadata).Check(),
+	mistakes := []error{noIssuer, wrongServers, wrong, wrongClients, p.Appearance.Check(),
+		p.Gateway.check(config, p.verifier()), p.Database.check(), p.Metadata.Check(),
 		p.checkSelfRegistration(), p.Audit.check(p.LogLevel), guard.Options{
 			AllowedOrigins: p.AllowedOrigins,
 			AllowedHosts:   p.AllowedHosts,

@@ -23,7 +23,6 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/audit"
 	"github.com/pasteport/pasteport/adapters/certificates"
-	"github.com/pasteport/pasteport/adapters/cimd"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/forwarded"
 	"github.com/pasteport/pasteport/adapters/persistence"
@@ -137,9 +136,9 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 		authorization.Verifier = s.Site
 	}
 	options := []bootstrap.OAuthOption{
-		bootstrap.WithMetadata(cimd.Options(config.Metadata)), bootstrap.WithRootCAs(config.RootCAs),
+		bootstrap.WithMetadata(config.Metadata), bootstrap.WithRootCAs(config.RootCAs),
 		bootstrap.WithClientDocuments(config.ClientDocuments),
-		bootstrap.WithAppearance(bootstrap.Appearance(config.Appearance)),
+		bootstrap.WithAppearance(config.Appearance),
 		bootstrap.WithDecisions(s.operations.metrics.Decided), bootstrap.WithLimitObserver(s.operations.metrics.Limit),
 	}
 	s.Authz, err = bootstrap.NewOAuthServer(authorization, s.store, append(options, config.More...)...)

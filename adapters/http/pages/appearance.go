@@ -17,12 +17,11 @@ import (
 // Appearance is the part of the pages that a site can change. The zero value is the default
 // appearance.
 type Appearance struct {
-	Name      string // of the site, instead of its host
-	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter until its contrast suffices
-	Logo      []byte // PNG, JPEG, WebP or SVG, at most 12 KiB; it is embedded in the page
-	TokenHelp string // http or https URL of the page where people find their token
-
-	CredentialWord string // WordToken or WordKey, for what people paste; "" for WordToken
+	Name           string `set:"site-name" unset:"the issuer's host; without an upstream, \"Demo site\"" example:"The Gazette" doc:"name of the site on the pages, at most 60 characters"`
+	Accent         string `set:"accent" unset:"#0b5a4a" example:"'#7c2d12'" pattern:"^(#([0-9a-fA-F]{3}){1,2})?$" allowed:"a colour such as '#0b5a4a', in quotes" doc:"colour of buttons and links; adjusted to a readable contrast"`
+	Logo           []byte // PNG, JPEG, WebP or SVG, at most 12 KiB; it is embedded in the page
+	TokenHelp      string `set:"token-help" example:"https://cms.example.com/account/tokens" doc:"URL of the page where people find their token"`
+	CredentialWord string `set:"credential-word" default:"token" choices:"token,key" example:"key" doc:"what the pages call the site's credential: token or key"`
 }
 
 // Words for what people paste.
