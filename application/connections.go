@@ -76,7 +76,6 @@ func (s *core) onlyField(value string) (map[string]string, error) {
 // grants.
 type SeveralFieldsError struct{ fields []string }
 
-// Error implements error.
 func (e *SeveralFieldsError) Error() string {
 	return "the service finds grants by the fields " + strings.Join(e.fields, ", ") + " together"
 }

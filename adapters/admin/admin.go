@@ -106,7 +106,7 @@ func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// loopbackOnly refuses requests to other addresses than loopback, because these routes contain
+// loopbackOnly refuses requests to addresses other than loopback, because these routes contain
 // personal data.
 func loopbackOnly(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -177,7 +177,7 @@ func storeFails(w http.ResponseWriter) {
 	http.Error(w, "the store cannot be read; see /readyz", http.StatusServiceUnavailable)
 }
 
-// Slot counts the calls that ended in a part of the last day.
+// Slot counts the calls that ended in a quarter of an hour.
 type Slot struct {
 	Begin    time.Time
 	Answered int

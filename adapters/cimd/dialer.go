@@ -100,8 +100,8 @@ func permit(ctx context.Context, resolver *net.Resolver, target *url.URL, check 
 		if address = address.Unmap(); address.Is4() {
 			network = "tcp4"
 		}
-		host := net.JoinHostPort(address.String(), cmp.Or(target.Port(), "443"))
-		if err := check(network, host, nil); err != nil {
+		to := net.JoinHostPort(address.String(), cmp.Or(target.Port(), "443"))
+		if err := check(network, to, nil); err != nil {
 			return err
 		}
 	}

@@ -99,7 +99,7 @@ func (c *fetchCache[T]) findExpired(ctx context.Context, at oauth.ClientID, enou
 	return document.value, nil
 }
 
-// share fetches the document once for all concurrent requests. A request that is cancelled does not
+// share fetches the document once for all concurrent requests. A request that is canceled does not
 // fail the others.
 func (c *fetchCache[T]) share(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
 	flight := c.flights.DoChan(at.String(), func() (any, error) {

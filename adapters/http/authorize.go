@@ -42,16 +42,12 @@ func (e *Endpoints) decide(c echo.Context) error {
 		return err
 	}
 	decision := form.Get("decision")
-	switch decision {
-	case "approve", approveElsewhere, "deny":
-	case "return":
+	if decision == "return" {
 		redirect, err := e.server.Authorize.OpenRedirect(form.Get("ticket"))
 		if err != nil {
 			return err
 		}
 		return redirectTo(c, redirect)
-	default:
-		return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 	}
 	choice, err := choiceIn(form)
 	if err != nil {
@@ -63,8 +59,14 @@ func (e *Endpoints) decide(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	switch decision {
+	case "approve":
+		redirect, err := e.server.Authorize.Approve(ctx, consent, e.pasted(c, form))
+		if err != nil {
+			return e.askAgain(c, consent, form, err)
+		}
+		return redirectTo(c, redirect)
 	case "deny":
-		return e.server.Authorize.Deny(ctx, consent)
+		return e.server.Authorize.Deny(ctx, consent) // an *oauth.Refusal, which redirects to the client
 	case approveElsewhere:
 		callback, err := e.server.Authorize.ApproveElsewhere(ctx, consent, e.pasted(c, form))
 		if err != nil {
@@ -77,24 +79,20 @@ func (e *Endpoints) decide(c echo.Context) error {
 			Manage:    e.connectionsURL(),
 		})
 	}
-	redirect, err := e.server.Authorize.Approve(ctx, consent, e.pasted(c, form))
-	if err != nil {
-		return e.askAgain(c, consent, form, err)
-	}
-	return redirectTo(c, redirect)
+	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
 
 // approveElsewhere is the decision to approve a client on another computer.
 const approveElsewhere = "approve_elsewhere"
 
 // askAgain answers a refused token with the consent page, or asks the person to approve again with
-// the tools as they are now. It returns err if that has ended the request.
+// the tools as they are now. It returns err if the person cannot try again.
 func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form oauth.Parameters, err error) error {
 	if review := new(oauth.ToolReview); errors.As(err, &review) {
 		attempt.From(c.Request().Context()).Refuse(err)
-		again := url.Values{"ticket": {consent.Sealed}, reviewedInput: {review.Sealed}}
+		repeated := url.Values{"ticket": {consent.Sealed}, reviewedInput: {review.Sealed}} // it has the token
 		for _, input := range []string{choiceInput, allowInput, lifetimeInput} {
-			again[input] = form.All(input)
+			repeated[input] = form.All(input)
 		}
 		settings, request := e.server.Settings, consent.Ticket.Request()
 		return e.edition(c).WriteToolReview(c.Response(), pages.ToolReview{
@@ -105,17 +103,17 @@ func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form 
 			Changed:      review.Changes.Changed,
 			Gone:         review.Changes.Gone,
 			Action:       settings.Issuer + authorizePath,
-			Form:         again,
+			Form:         repeated,
 			Decision:     form.Get("decision"),
 			Manage:       e.connectionsURL(),
 		})
 	}
-	question, isOpen := retryQuestion(e.server.Settings.HostFields, form, err)
-	if !isOpen {
+	asked, again := retryQuestion(e.server.Settings.HostFields, form, err)
+	if !again {
 		return err
 	}
 	attempt.From(c.Request().Context()).Refuse(err)
-	return e.showConsent(c, e.answerError(c, err).status, consent, question)
+	return e.showConsent(c, e.answerError(c, err).status, consent, asked)
 }
 
 // readPageForm reads a form that one of our own pages has submitted.
@@ -126,7 +124,7 @@ func (e *Endpoints) readPageForm(c echo.Context) (oauth.Parameters, error) {
 	return readForm(c, http.StatusUnsupportedMediaType)
 }
 
-// sameOrigin reports whether a request comes from a page of this origin.
+// sameOrigin reports whether a request comes from a page of this origin, or from no browser.
 func (e *Endpoints) sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":

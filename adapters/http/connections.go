@@ -68,7 +68,8 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	return e.showConnections(c, found, 1, pages.Connections{})
 }
 
-// replaceToken gives the connections of the ticket a new token.
+// replaceToken gives the connections of the ticket a new token. Replace also returns them with a
+// token that it refuses.
 func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 	found, err := e.server.Connections.Replace(c.Request().Context(), form.Get("ticket"), e.pasted(c, form))
 	if asked, again := retryQuestion(e.server.Settings.HostFields, form, err); again {

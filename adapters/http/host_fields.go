@@ -90,8 +90,16 @@ func retryQuestion(fields credential.Fields, form oauth.Parameters, err error) (
 	}
 	wrong := new(credential.ValueError)
 	isWrong := errors.As(err, &wrong)
+	for i, field := range asked.fields {
+		if isWrong && field.Name == wrong.Field.Name {
+			asked.fields[i].Problem = fieldProblems[wrong.Reason]
+			asked.problem = "Check the marked field."
+		}
+	}
+	if len(fields) > 0 {
+		return asked, true
+	}
 	switch {
-	case len(fields) > 0:
 	case wrong.Reason == credential.TooLong:
 		asked.problem = "This is too long for a token. Paste the token alone, which has at most 4096 characters."
 	case wrong.Reason != "":
@@ -99,12 +107,6 @@ func retryQuestion(fields credential.Fields, form oauth.Parameters, err error) (
 	case asked.problem == wrongToken && credential.HasQuotes(form.Get(tokenInput)):
 		asked.problem = "This site does not know that token. It contains quotation marks: paste only what is between " +
 			"them."
-	}
-	for i, field := range asked.fields {
-		if isWrong && field.Name == wrong.Field.Name {
-			asked.fields[i].Problem = fieldProblems[wrong.Reason]
-			asked.problem = "Check the marked field."
-		}
 	}
 	return asked, true
 }

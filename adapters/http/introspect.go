@@ -36,6 +36,7 @@ func (e *Endpoints) introspect(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	// An MCP server logs in with the identifier of its resource.
 	by := client.Credentials{Client: resource, Secret: oauth.NewClientSecret(secret)}
 	if form.Get("token") == "" {
 		return oauth.Refuse(oauth.InvalidRequest, "K4", "the token is missing")

@@ -25,7 +25,7 @@ func (e *Endpoints) register(c echo.Context) error {
 	var registration application.Registration
 	members, err := readJSON(c)
 	if err == nil {
-		registration, err = e.server.Authorize.Register(c.Request().Context(), members)
+		registration, err = e.server.Authorize.Register(ctx, members)
 	}
 	if err != nil {
 		attempt.From(ctx).RefuseAt(attempt.Registration, err)
@@ -44,7 +44,7 @@ func (e *Endpoints) register(c echo.Context) error {
 
 // readJSON reads the body of a registration request as strictly as a published document.
 func readJSON(c echo.Context) (map[string]any, error) {
-	// Two headers are not a media type.
+	// Two headers, joined, are not a media type.
 	media, _, err := mime.ParseMediaType(strings.Join(c.Request().Header.Values(echo.HeaderContentType), ", "))
 	if err != nil || media != echo.MIMEApplicationJSON {
 		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body has to be application/json")
@@ -130,9 +130,8 @@ func preflightOfDocument(c echo.Context) error {
 const rootRegisterPath = "/register"
 
 // refuseRegistration records each attempt of a client to register itself, because this is why it
-// cannot log in. At /register the site may have its own page, so middleware records what the site
-// does not serve: Echo would prefer even a RouteNotFound handler there to a route of the site with
-// a parameter, such as /:page.
+// cannot log in. /oauth/register gets a route. /register may be a page of the site, also of a route
+// such as /:page, which a route of ours would hide; so middleware looks at the status there.
 func (e *Endpoints) refuseRegistration(site *echo.Echo, base string) {
 	site.Any(base+registerPath, func(c echo.Context) error {
 		recordRegistration(c)

@@ -80,7 +80,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	base := e.issuer.Path
 	if !e.server.Settings.SelfRegistration {
 		e.refuseRegistration(site, base)
-		metadata.Note(oauth.Refuse(oauth.InvalidRequest, "F4", ""))
+		metadata.Note(oauth.Refuse(oauth.InvalidRequest, "F4", "")) // the trace tells why a client cannot register
 	}
 	metadata.Mount(site, "/.well-known/oauth-authorization-server"+base, e.follow)
 	if base != "" {
@@ -127,7 +127,7 @@ type route struct {
 	allow string
 	serve map[string]endpoint
 	fail  errorWriter
-	step  attempt.Kind // of a refusal before the endpoint has recorded a step
+	step  attempt.Kind // of a refusal before the endpoint has recorded a step; "" records none
 }
 
 // selfRegistration returns the routes of clients that register themselves, none unless the operator

@@ -66,7 +66,7 @@ var clientParameters = []string{
 	"client_id", "client_secret", "client_assertion", "client_assertion_type", "token", "token_type_hint",
 }
 
-// readClientForm reads the form of a client, for the token and the revocation endpoint.
+// readClientForm reads the form of a client or of an MCP server.
 func readClientForm(c echo.Context) (oauth.Parameters, error) {
 	form, err := readForm(c, http.StatusBadRequest)
 	if err != nil {

@@ -36,7 +36,7 @@ func WellKnownFiles(folder string) echo.HandlerFunc {
 		name := strings.TrimPrefix(c.Request().URL.Path, wellKnownPath)
 		content, modified, err := readWellKnown(folder, name)
 		if err != nil {
-			return echo.NewHTTPError(http.StatusNotFound) // not echo.ErrNotFound, which can mean a wrong MCP URL
+			return echo.NewHTTPError(http.StatusNotFound) // echo.ErrNotFound is taken for a wrong MCP URL
 		}
 		kind := "text/plain; charset=utf-8"
 		if extension := path.Ext(name); extension != "" {
@@ -86,7 +86,8 @@ func checkWellKnownName(name string) error {
 	return nil
 }
 
-// CheckWellKnownFiles reports what WellKnownFiles would not serve of a folder.
+// CheckWellKnownFiles reports the files of a folder that WellKnownFiles would not serve because of
+// their name or length. It ignores those whose name begins with a dot.
 func CheckWellKnownFiles(folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

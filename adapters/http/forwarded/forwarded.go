@@ -1,8 +1,8 @@
 // Package forwarded finds the address of a client behind reverse proxies.
 //
-// Extractor returns an echo.IPExtractor. It starts at the peer of the connection, and while the
-// address is that of a trusted proxy, it goes to the entry of X-Forwarded-For or Forwarded
-// (RFC 7239) before. It returns the first address on this way that is not a trusted proxy.
+// An Extractor makes an echo.IPExtractor, which starts at the peer of the connection. While the
+// address is that of a trusted proxy, it goes to the preceding entry of X-Forwarded-For or
+// Forwarded (RFC 7239). It returns the first address on this way that is not a trusted proxy.
 package forwarded
 
 import (

@@ -15,7 +15,7 @@ type Connections struct {
 	RetryIn string       // seconds after which the next one may succeed; empty if that is unknown
 	Fields  []Field      // that the person fills in; none for the token alone
 	Done    string       // what the last submitted form has done
-	Ended   int          // how many connections it has ended; Done is about one
+	Ended   int          // how many connections it has ended; 0 with Done
 	Now     time.Time    // when the connections were found
 
 	Replacement        []Field // that replace the person's credential; none for a token alone

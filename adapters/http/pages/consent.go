@@ -140,7 +140,7 @@ type ToolReview struct {
 	ClientName         string // name that the client claims
 	RedirectHost       string // as in Consent
 	Server             Server
-	New, Changed, Gone []string // names of tools, of which the server has more than it shows
+	New, Changed, Gone []string // names of tools; a long list ends with "…"
 
 	Action   string     // URL that the form is posted to
 	Form     url.Values // hidden fields
@@ -148,13 +148,13 @@ type ToolReview struct {
 	Manage   string     // URL of the connections page
 }
 
-type field struct{ name, value string }
+type hiddenField struct{ name, value string }
 
 // hiddenFields returns the values of a form, sorted by name.
-func hiddenFields(form url.Values) (fields []field) {
+func hiddenFields(form url.Values) (fields []hiddenField) {
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		for _, value := range form[name] {
-			fields = append(fields, field{name, value})
+			fields = append(fields, hiddenField{name, value})
 		}
 	}
 	return fields

@@ -37,7 +37,7 @@ func OpenTraces(ctx context.Context, version string, logger *slog.Logger) (*Trac
 	}
 	if protocol := exporterVariable("PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
 		return nil, fmt.Errorf(
-			"OTEL_EXPORTER_OTLP_PROTOCOL is %q: choose http/protobuf and the collector's port for it, usually 4318",
+			"the protocol of OTEL_EXPORTER_OTLP_* is %q: choose http/protobuf, and the port for it, usually 4318",
 			protocol)
 	}
 	exporter, err := otlptracehttp.New(ctx)

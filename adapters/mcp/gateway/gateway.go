@@ -225,7 +225,7 @@ func (g *Gateway) answerFailure(out *lateAnswer, r *http.Request, id message.ID,
 // verifier does not know the host token either.
 func (g *Gateway) answerUnauthorized(w *lateAnswer, r *http.Request, id message.ID, refused error) {
 	ctx := r.Context()
-	if namesSession(r) && r.Method != http.MethodPost {
+	if namesSession(r) && r.Method != http.MethodPost { // the POST that follows verifies the host token
 		stream.RefuseSession(w, r, "U16", unknownToUpstream)
 		return
 	}
@@ -282,7 +282,6 @@ type Failure struct {
 	RetryAfter string // that the upstream has named; "" for none
 }
 
-// Error implements error.
 func (f *Failure) Error() string { return f.Text }
 
 // Unwrap returns the cause.

@@ -25,13 +25,14 @@ const private = "private"
 // receive is the middleware of the SDK's server for all methods. A request without a caller has a
 // caller without roles and scopes.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
-	s.unprotected = next
+	s.unprotected = next // for ToolNames, which lists tools for no caller
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		caller, _ := CallerOf(req)
+		session, _ := req.GetSession().(*sdk.ServerSession)
 		if _, opens := req.GetParams().(*sdk.InitializeParams); opens {
-			session, ok := req.GetSession().(*sdk.ServerSession)
 			extra := req.GetExtra()
-			isHTTP := ok && extra != nil && extra.Header != nil // the SDK has no limit for its sessions
+			isHTTP := session != nil && extra != nil && extra.Header != nil
+			// The SDK has no limit for its sessions.
 			if isHTTP && !s.responses.AddSession(sdkSession{session, new(message.Sequence)}, &caller) {
 				return nil, &rpc.Error{Code: message.CodeRefused, Message: "the session cannot be opened"}
 			}
@@ -55,12 +56,12 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if _, lacking := s.MissingScopes(caller, names.Tools, arguments); lacking {
 			return nil, &policyError{"G10", &rpc.Error{Code: message.CodeRefused, Message: "insufficient scope"}}
 		}
-		session := ""
-		if of, ok := req.GetSession().(*sdk.ServerSession); ok && of != nil {
-			session = of.ID()
+		id := ""
+		if session != nil {
+			id = session.ID()
 		}
-		s.responses.BeginCall(session)
-		defer s.responses.EndCall(session)
+		s.responses.BeginCall(id)
+		defer s.responses.EndCall(id)
 		result, err := next(ctx, method, req)
 		if err != nil {
 			return result, err

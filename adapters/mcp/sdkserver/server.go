@@ -44,7 +44,7 @@ type Server struct {
 	responses *stream.Registry
 
 	mcp         *sdk.Server
-	unprotected sdk.MethodHandler // of the SDK's server, without the policy
+	unprotected sdk.MethodHandler // of the SDK's server, without the policy; receive sets it
 
 	sessions  http.Handler  // 2025-03-26 to 2025-11-25
 	events    *stream.Store // of sessions
@@ -127,8 +127,8 @@ func (s *Server) Read(_ *stream.Writer, r *http.Request, text []byte) message.Bo
 	return b
 }
 
-// answering returns the response to a body. The client does not get the one to an error that
-// replaces its answer.
+// answering returns the response to a body. A refused body is served only for the errors to the
+// server, whose response the client does not get.
 func answering(out *stream.Writer, b message.Body) http.ResponseWriter {
 	if b.Refused != nil {
 		return stream.Discard(out)
@@ -179,8 +179,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, b message.Body) {
 	case s.responses.IsDraining():
 		stream.Unavailable(w, stream.ShuttingDown)
 	default:
-		bound := s.bindingID(w, s.owner(&stream.IdentityOf(r.Context()).Caller))
-		s.serveSession(bound, r, b, new(message.Sequence))
+		to := s.bindingID(w, s.owner(&stream.IdentityOf(r.Context()).Caller))
+		s.serveSession(to, r, b, new(message.Sequence))
 	}
 }
 

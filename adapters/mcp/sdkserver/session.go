@@ -57,6 +57,7 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, b message.Bod
 	}
 	defer s.responses.Attend(id)()
 	r.Header.Set(message.SessionHeader, id)
+	// A client that listens for the first time gets the messages that no client has seen.
 	if seen := s.events.Seen(id); r.Method == http.MethodGet &&
 		r.Header.Get(message.LastEventHeader) == "" && seen >= 0 {
 		r.Header.Set(message.LastEventHeader, "_"+strconv.Itoa(seen))

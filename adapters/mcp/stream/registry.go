@@ -77,7 +77,8 @@ func NewRegistry(o Options) *Registry {
 	}
 }
 
-// NewWriter begins the response to a request. The returned request has its context.
+// NewWriter begins the response to a request, with the context of its attempt to connect. The
+// returned request has that of the response.
 func (r *Registry) NewWriter(w http.ResponseWriter, request *http.Request, ctx context.Context) (*Writer,
 	*http.Request) {
 	traced := &tracedWriter{ResponseWriter: w, recorder: attempt.From(ctx)}
@@ -97,13 +98,13 @@ func (r *Registry) isRevoked(w *Writer) bool {
 	if w.ctx.identity.Token == "" {
 		return false
 	}
-	ctx := attempt.Begin(w.ctx, "", "", "") // the handler uses the recorder
+	ctx := attempt.Begin(w.ctx, "", "", "") // not the recorder of w, which its handler uses
 	_, err := r.options.Authorization.Authenticate(ctx, w.ctx.identity.Token, r.options.Resource)
 	return IsInvalidToken(err)
 }
 
-// End ends the responses and sessions of ended grants, and the streams of revoked tokens. A call
-// may finish after its token alone was revoked.
+// End ends the responses and sessions of ended grants, and the streams of revoked tokens. A call to
+// a server in this process may finish after its token alone was revoked.
 func (r *Registry) End(ended oauth.Ended) {
 	tokens := map[oauth.Digest]bool{}
 	for _, token := range ended.Tokens {

@@ -54,7 +54,7 @@ func (s *openSession) wait(timeout time.Duration) {
 	s.idle.Reset(timeout)
 }
 
-// recentSessions are the ids of the last sessions that were evicted, or ended with their grant.
+// recentSessions are the ids of sessions that have ended, the last ones.
 type recentSessions []string
 
 const maxRecent = 1000
@@ -102,7 +102,7 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 			r.options.Limits.MaxSessionsPerPerson, r.options.Limits.MaxSessions))
 	}
 	opened := &openSession{grants: map[string]bool{caller.Grant: true}, session: session}
-	opened.idle = time.AfterFunc(time.Hour, func() {
+	opened.idle = time.AfterFunc(time.Hour, func() { // wait sets the time
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		// Its timer may have been restarted in the meantime.
@@ -116,7 +116,7 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 }
 
 // Attend records that a request uses a session until leave is called. Meanwhile, the session is not
-// idle, but it may be evicted for a newer one unless it has a call.
+// idle, but it may be evicted for a newer one.
 func (r *Registry) Attend(session string) (leave func()) {
 	r.change(session, func(s *openSession) { s.requests++ })
 	return func() { r.change(session, func(s *openSession) { s.requests-- }) }
@@ -168,8 +168,8 @@ func (r *Registry) Session(id string) Session {
 	return nil
 }
 
-// BeginCall marks a session as busy until EndCall, so that it is neither idle nor evicted before
-// idle ones.
+// BeginCall marks a session as busy until EndCall. It is evicted after all others, and is idle only
+// after an hour.
 func (r *Registry) BeginCall(session string) {
 	r.change(session, func(s *openSession) {
 		s.calls++

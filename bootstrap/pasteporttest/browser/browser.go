@@ -151,7 +151,6 @@ func RefusalOf(response *http.Response) *Refusal {
 	return refusal
 }
 
-// Error implements error.
 func (r *Refusal) Error() string {
 	text := fmt.Sprintf("the site returned %d %s", r.Status, http.StatusText(r.Status))
 	for _, reason := range []string{r.Code, r.Description} {

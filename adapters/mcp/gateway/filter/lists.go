@@ -68,9 +68,9 @@ func (l Lists) result(text jsontext.Value) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	may := l
+	visible := l
 	if l.Record != nil {
-		if may.Tools, err = l.record(members); err != nil {
+		if visible.Tools, err = l.record(members); err != nil {
 			return nil, err
 		}
 	}
@@ -78,10 +78,10 @@ func (l Lists) result(text jsontext.Value) (jsontext.Value, error) {
 		member, name string
 		may          func(name string) bool
 	}{
-		{"tools", "name", may.Tools},
-		{"prompts", "name", may.Prompts},
-		{"resources", "uri", may.Resources},
-		{"resourceTemplates", "uriTemplate", may.Resources},
+		{"tools", "name", visible.Tools},
+		{"prompts", "name", visible.Prompts},
+		{"resources", "uri", visible.Resources},
+		{"resourceTemplates", "uriTemplate", visible.Resources},
 	} {
 		value := members.Get(list.member)
 		if list.may == nil || !message.IsPresent(value) {
@@ -104,7 +104,8 @@ func (l Lists) result(text jsontext.Value) (jsontext.Value, error) {
 }
 
 // record records the tools of a result, and returns which of them the caller may see: those that
-// are as they were in the caller's first list. A policy hides its tools from the record too.
+// are as they were in the caller's first list. It does not record those that a policy hides, or
+// whose names rules could not compare.
 func (l Lists) record(result message.Members) (may func(name string) bool, err error) {
 	value := result.Get("tools")
 	if !message.IsPresent(value) {
@@ -114,13 +115,13 @@ func (l Lists) record(result message.Members) (may func(name string) bool, err e
 	if err != nil {
 		return nil, err
 	}
-	isUsual := func(name string) bool {
+	isVisible := func(name string) bool {
 		_, ok := access.FoldName(name)
 		return ok && (l.Tools == nil || l.Tools(name))
 	}
 	var listed toolset.List
 	for _, tool := range elements {
-		if isUsual(tool.name) {
+		if isVisible(tool.name) {
 			listed.Tools = append(listed.Tools, toolset.New(tool.name, definition(tool.text)))
 		}
 	}
@@ -131,7 +132,7 @@ func (l Lists) record(result message.Members) (may func(name string) bool, err e
 		return nil, fmt.Errorf("recording a list of tools: %w", err)
 	}
 	permits := pins.Permits()
-	return func(name string) bool { return isUsual(name) && permits(name) }, nil
+	return func(name string) bool { return isVisible(name) && permits(name) }, nil
 }
 
 // definition returns a tool in a canonical form, in which the order of required members, of values
@@ -174,7 +175,8 @@ type element struct {
 	text jsontext.Value
 }
 
-// named returns the elements of a list whose member is a name.
+// named returns the elements of a list that have their name in this member, and leaves out all
+// others.
 func named(list jsontext.Value, member string) (found []element, err error) {
 	var elements []jsontext.Value
 	if json.Unmarshal(list, &elements, jsontext.AllowInvalidUTF8(true)) != nil {

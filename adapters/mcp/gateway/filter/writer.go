@@ -90,7 +90,7 @@ func (w *Writer) FlushError() error {
 func (w *Writer) emit(raw []byte, failed error) error {
 	defer w.Release()
 	payload, _ := message.ParseEvent(raw)
-	var filtered []byte
+	var filtered []byte // stays empty for what is not a message
 	if failed == nil && isJSON(payload) {
 		filtered, failed = w.Lists.Filter(bytes.TrimPrefix(payload, message.ByteOrderMark))
 		if failed == nil && filtered == nil {

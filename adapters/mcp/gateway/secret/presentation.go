@@ -44,13 +44,13 @@ const (
 // String names the entry for errors.
 func (e entry) String() string { return "the " + e.kind + " " + e.name }
 
-// Parse reads entries such as "X-Api-Key: {token}" and "?key={token}" with the names of fields; no
-// fields stand for the token, and no entries for DefaultEntry. It returns one error for each
-// mistake, which begins with the number of the entry if there are several, and does not repeat its
-// value.
+// Parse reads entries such as "X-Api-Key: {token}" and "?key={token}" with the names of fields.
+// Without fields there is one, the token; without entries, DefaultEntry. It returns one error for
+// each mistake, which begins with the number of the entry if there are several, and does not repeat
+// its value.
 func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 	p, names := Presentation{fields: fields}, fields.Names()
-	if len(texts) == 0 {
+	if len(texts) == 0 { // the default entry names the token, whatever the fields are
 		p.isDefault, texts, names = true, []string{DefaultEntry}, append(names, credential.Token)
 	}
 	var mistakes []error
@@ -106,8 +106,9 @@ func ParseEnvironment(templates map[string]string, fields credential.Fields) (Pr
 	p := Presentation{fields: fields}
 	var mistakes []error
 	for _, name := range slices.Sorted(maps.Keys(templates)) {
-		next, err := entry{kind: variable, name: name}, error(nil)
-		switch next.value, err = parseTemplate(templates[name], fields.Names(), false); {
+		value, err := parseTemplate(templates[name], fields.Names(), false)
+		next := entry{variable, name, value}
+		switch {
 		case !IsVariable(name):
 			err = errors.New("the environment has a name that no variable can have: write letters, digits and " +
 				"underscores")
@@ -177,11 +178,11 @@ var reserved = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate",
 }
 
-// IsReserved reports whether the gateway itself sets or forwards a header, or never does.
-func IsReserved(header string) bool {
-	return slices.Contains(reserved, header) ||
+// IsReserved reports whether the gateway itself sets or forwards a header, or never forwards it.
+func IsReserved(name string) bool {
+	return slices.Contains(reserved, name) ||
 		slices.ContainsFunc([]string{"Mcp-", "X-Pasteport-", "X-Forwarded-"}, func(prefix string) bool {
-			return strings.HasPrefix(header, prefix)
+			return strings.HasPrefix(name, prefix)
 		})
 }
 

@@ -50,7 +50,7 @@ func parseTemplate(text string, fields []string, escapedLater bool) (template, e
 		}
 	}
 	for _, name := range fields {
-		if t.render(credential.Values{name: "x"}) != t.render(nil) {
+		if t.render(credential.Values{name: "x"}) != t.render(nil) { // its value changes the text
 			t.used = append(t.used, name)
 		}
 	}
