@@ -46,7 +46,7 @@ type Options struct {
 const ownerOnly = 0o600
 
 // File is an audit file in JSON Lines. Each line is written by one system call before Record
-// returns, so that a crash of the process loses none.
+// returns, so that a crash loses none while the file can be written.
 type File struct {
 	options Options
 	lock    *flock.Flock

@@ -90,7 +90,7 @@ const approveElsewhere = "approve_elsewhere"
 func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form oauth.Parameters, err error) error {
 	if review := new(oauth.ToolReview); errors.As(err, &review) {
 		attempt.From(c.Request().Context()).Refuse(err)
-		repeated := url.Values{"ticket": {consent.Sealed}, reviewedInput: {review.Sealed}} // it has the token
+		repeated := url.Values{"ticket": {consent.Sealed}, reviewedInput: {review.Sealed}} // the latter has the token
 		for _, input := range []string{choiceInput, allowInput, lifetimeInput} {
 			repeated[input] = form.All(input)
 		}

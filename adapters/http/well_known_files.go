@@ -99,9 +99,12 @@ func CheckWellKnownFiles(folder string) error {
 		if err != nil || name == "." {
 			return err
 		}
-		if err := checkWellKnownName(name); errors.Is(err, fs.ErrNotExist) && entry.IsDir() {
+		switch err := checkWellKnownName(name); {
+		case errors.Is(err, fs.ErrNotExist) && entry.IsDir():
 			return fs.SkipDir
-		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
 			mistakes = append(mistakes, err)
 		}
 		if info, err := root.Stat(name); err == nil && info.Mode().IsRegular() && info.Size() > maxWellKnownFile {

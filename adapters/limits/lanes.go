@@ -24,7 +24,7 @@ const (
 	turn          = time.Second         // between two checks in the slow lane
 	fastWait      = 10 * time.Second    // for the checks of others in the network
 
-	maxRight = 60_000 // tokens, each for a resource and for the connections page
+	maxRight = 60_000 // entries: one of a token for each resource, and one for the connections page
 
 	// How many of a network, and of one address in it, may wait for a turn.
 	maxWaiting           = 16

@@ -14,8 +14,8 @@ type Connections struct {
 	Problem string       // why the last attempt failed
 	RetryIn string       // seconds after which the next one may succeed; empty if that is unknown
 	Fields  []Field      // that the person fills in; none for the token alone
-	Done    string       // what the last submitted form has done
-	Ended   int          // how many connections it has ended; 0 with Done
+	Done    string       // what the last submitted form has done, unless it has ended connections
+	Ended   int          // how many connections it has ended
 	Now     time.Time    // when the connections were found
 
 	Replacement        []Field // that replace the person's credential; none for a token alone

@@ -175,7 +175,7 @@ func Reason(err error) error {
 		return Problem("it cannot be reached: no name server could look up " + name.Name)
 	case errors.As(err, &certificate):
 		return Problem("its certificate is not trusted: " + certificate.Err.Error())
-	case errors.As(err, &connecting) && connecting.Op == "dial":
+	case errors.As(err, &connecting) && (connecting.Op == "dial" || connecting.Op == "proxyconnect"):
 		return Problem("it cannot be reached: " + connecting.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return ErrNotInTime

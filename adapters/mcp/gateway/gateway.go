@@ -169,7 +169,7 @@ func (g *Gateway) Serve(out *stream.Writer, r *http.Request, b message.Body) {
 	}
 	var err error
 	switch {
-	case b.Refused != nil: // the client has not sent the message
+	case b.Refused != nil: // an error in place of the client's answer, which gets no response
 		err = deliver(stream.Discard(answer))
 	case g.options.HasPolicy():
 		err = g.filtered(answer, r, b, deliver)

@@ -28,9 +28,9 @@ type route func(out *stream.Writer, r *http.Request, b message.Body)
 // before the body is read. The steps are calls in sequence and not nested handlers, because idle
 // streams keep their stack.
 func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerFunc {
-	forwarding := g.elsewhere(next, session)
+	forwarding := g.elsewhere(next, session) // next, or the replica that has the session
 	return func(c echo.Context) error {
-		if g.answerPeer(c, to, next, session) {
+		if g.answerPeer(c, to, next, session) { // another replica has admitted the request
 			return nil
 		}
 		ctx := g.options.Begin(c)

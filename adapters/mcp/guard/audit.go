@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// IsRecorded reports whether the requests of a method are calls.
+// IsRecorded reports whether the audit records the requests of a method.
 func IsRecorded(method string) bool {
 	return method != "ping" && !strings.HasPrefix(method, "notifications/")
 }
@@ -90,7 +90,8 @@ func (h *httpAudit) end(ctx context.Context, b message.Body) {
 		return
 	}
 	status := h.out.Status()
-	// The SDK has recorded it, here or at another replica. Other errors are the guard's own.
+	// Below status 400, the SDK has recorded the requests, here or at another replica. Only a
+	// JSON-RPC error that was not forwarded is the guard's own.
 	isWithSDK := !h.out.IsRelayed() && (!h.outcome.IsError || h.out.Identity().Forwarded)
 	if isWithSDK && status < http.StatusBadRequest {
 		return

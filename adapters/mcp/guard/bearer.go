@@ -93,15 +93,15 @@ func (g *Guard) authenticate(ctx context.Context, identity *stream.Identity) (er
 // bearer returns the bearer token of the Authorization header, or a host token of another header.
 func (g *Guard) bearer(r *http.Request) (string, *refusal) {
 	headers := r.Header["Authorization"]
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if len(headers) > 1 || len(headers) > 0 && (err != nil || query.Has("access_token")) {
-		return "", &malformedCredentials
-	}
 	scheme, token, _ := strings.Cut(strings.Join(headers, ""), " ")
 	token = strings.TrimLeft(token, " ")
 	isBearer := strings.EqualFold(scheme, "Bearer") && token != ""
 	if !isBearer && g.options.HostTokens {
 		token = g.options.TakeHostToken(r.Header)
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if len(headers) > 1 || (len(headers) > 0 || token != "") && (err != nil || query.Has("access_token")) {
+		return "", &malformedCredentials
 	}
 	switch { // no token, one that is too long, one of the site, and one of ours
 	case !isBearer && (token == "" || !g.options.HostTokens):

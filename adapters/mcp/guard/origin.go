@@ -33,7 +33,7 @@ func newGate(o Options) gate {
 		origin, _ := uri.SplitOrigin(address)
 		_, host, _ := strings.Cut(origin, "://")
 		g.origins[strings.ToLower(origin)] = true
-		g.loopback, g.host = isLoopback(host), host // at last of the resource
+		g.loopback, g.host = isLoopback(host), host // those of the resource remain
 	}
 	for _, host := range o.AllowedHosts {
 		g.hosts[hostKey(host)] = true

@@ -49,7 +49,7 @@ func (g *Guard) elsewhere(next route, session sessionOf) route {
 		}
 		pass.Caller.Tools = toolset.Pins{} // which could be too long for a header, and were compared here
 		var w http.ResponseWriter = out
-		if b.Refused != nil {
+		if b.Refused != nil { // it goes on only for the errors that the server gets
 			w = stream.Discard(out)
 		}
 		g.options.Peers.Forward(w, r, b.Encode(), pass, at)

@@ -12,7 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// The members that a parser which ignores case could take for another one.
+// The members for which a parser that ignores case could take another spelling.
 var (
 	ofMessage = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 	ofParams  = []string{"name", "arguments", "uri", "ref", "notifications", "requestId", "taskId",
@@ -100,7 +100,7 @@ func decodeAnyway(text []byte) (messages []Message, isBatch bool) {
 	return messages, isBatch
 }
 
-// messages returns a single message also with an error, as far as it was read.
+// messages returns a single message also with an error, as far as it was read, for RefuseAnswers.
 func (d *decoder) messages() (found []Message, isBatch bool, err error) {
 	if isBatch = d.tokens.PeekKind() == '['; !isBatch {
 		m, err := d.message()
@@ -241,11 +241,10 @@ func (d *decoder) members(of string, known []string, read func(name string) erro
 	return err
 }
 
-// spelledAs returns the known name of which a name is another spelling, "" for none. In JavaScript,
-// __proto__ can replace all members.
+// spelledAs returns the known name of which a name is another spelling, "" for none.
 func spelledAs(name string, known []string) string {
 	if name == "__proto__" {
-		return "all members"
+		return "a name, and replaces all members in JavaScript"
 	}
 	at := slices.IndexFunc(known, func(exact string) bool { return name != exact && strings.EqualFold(name, exact) })
 	if at < 0 {

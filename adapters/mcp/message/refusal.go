@@ -102,7 +102,7 @@ func refuse(err error, found []Message) *Refusal {
 // Decode refuses with an error.
 func RefuseAnswers(err error, text []byte) []Message {
 	found, isBatch, broken := newDecoder(text, true).messages()
-	if broken != nil && !isBatch && found[0].Method == "" { // such as one with NaN, behind the id
+	if broken != nil && !isBatch && found[0].Method == "" { // it breaks behind its id, as by NaN
 		found[0].Error = []byte("{}") // so that it counts as an answer
 	}
 	return errorsFor(found, "the MCP server's answer was refused: "+err.Error())

@@ -18,8 +18,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// private is the cache scope of every result, because results may depend on the roles of the
-// caller.
+// private is the cache scope of results, because they may depend on the roles of the caller.
 const private = "private"
 
 // receive is the middleware of the SDK's server for all methods. A request without a caller has a

@@ -127,8 +127,8 @@ func (s *Server) Read(_ *stream.Writer, r *http.Request, text []byte) message.Bo
 	return b
 }
 
-// answering returns the response to a body. A refused body is served only for the errors to the
-// server, whose response the client does not get.
+// answering returns the response to a body. A refused body is served only so that the server gets
+// errors for the answers that it waits for; the client gets the refusal instead of this response.
 func answering(out *stream.Writer, b message.Body) http.ResponseWriter {
 	if b.Refused != nil {
 		return stream.Discard(out)

@@ -57,7 +57,8 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, b message.Bod
 	}
 	defer s.responses.Attend(id)()
 	r.Header.Set(message.SessionHeader, id)
-	// A client that listens for the first time gets the messages that no client has seen.
+	// A client that listens for the first time gets the messages that no client has seen. The ids
+	// of the SDK are stream_index, and the stream of a GET is "".
 	if seen := s.events.Seen(id); r.Method == http.MethodGet &&
 		r.Header.Get(message.LastEventHeader) == "" && seen >= 0 {
 		r.Header.Set(message.LastEventHeader, "_"+strconv.Itoa(seen))

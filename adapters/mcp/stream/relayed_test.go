@@ -263,6 +263,8 @@ var _ = Describe("A session whose last grant has ended", Label("G14", "G16"), fu
 		Expect(set.UseSession("slow", "C")).To(BeFalse())
 		set.RemoveSession("slow")
 		Expect(set.UseSession("slow", "C")).To(BeFalse(), "the handler may still know it for a moment")
+		Expect(set.AddSession(session, &oauth.Caller{Grant: "B", Subject: "ann"})).
+			To(BeFalse(), "its request began before the grant ended")
 	})
 })
 

@@ -89,7 +89,8 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 	if _, known := r.sessions[id]; known || id == "" {
 		return nil, true
 	}
-	if r.draining || slices.Contains(r.evicted, id) {
+	_, ended := r.ended[caller.Grant]
+	if r.draining || ended || slices.Contains(r.evicted, id) {
 		return nil, false
 	}
 	if other, evicts := r.limiter.Add(id, caller.Subject); evicts {

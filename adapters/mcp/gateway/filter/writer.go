@@ -154,8 +154,8 @@ func (w *Writer) Finish() {
 	}
 }
 
-// Drop removes the headers of a response that has no body, so that the client
-// can get another response.
+// Drop removes the headers that describe the body of a response that is not sent, so that the
+// client can get another response.
 func (w *Writer) Drop() {
 	removeDigests(w.Header())
 	w.Header().Del("Content-Encoding")

@@ -63,7 +63,8 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, messages []mess
 	s.hang(r, done)
 }
 
-// begin sets the headers of a stream of events.
+// begin sets the headers of a stream of events. stream.Negotiate turns it into JSON for a client
+// that accepts only that.
 func begin(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", message.EventStream)
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
@@ -86,7 +87,8 @@ func (s *session) writeAll(messages []message.Message) {
 			s.tell(m)
 			continue
 		}
-		number, _ := s.numbers.Cancelled(id, func(number int64) bool { // whether its client has gone
+		// Of several calls with the id, it prefers one whose client has not gone.
+		number, _ := s.numbers.Cancelled(id, func(number int64) bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			c := s.calls[number]
@@ -108,11 +110,12 @@ func (s *session) writeAll(messages []message.Message) {
 	}
 }
 
-// maxToken is the length in bytes of the longest progress token that is kept.
+// maxToken is the length in bytes of the longest progress token that is replaced.
 const maxToken = 1 << 10
 
 // register records the calls of a POST, and returns the messages as the program gets them: with the
-// number of a call instead of its id, and with a progress token that no other call has.
+// number of a call instead of its id, and with a progress token that no other call has in place of
+// the client's, if that is not too long.
 func (s *session) register(out *eventStream, messages []message.Message) []message.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,8 @@ func (s *session) route(m message.Message) {
 		}
 		return
 	}
-	number, _ := strconv.ParseInt(strings.TrimPrefix(m.ID.Key, `"`), 10, 64) // some programs answer with a string
+	// Some programs answer with a string, whose Key begins with a quotation mark.
+	number, _ := strconv.ParseInt(strings.TrimPrefix(m.ID.Key, `"`), 10, 64)
 	call, last := s.removeCall(number)
 	if call == nil { // as after a cancellation
 		s.output.log("an answer of a program matches no open call", "id", m.ID.Text)

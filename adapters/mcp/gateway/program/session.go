@@ -172,7 +172,7 @@ func (s *session) end(cause error) {
 	s.upstream.config.Logger.Info("ended the program of a session",
 		"session", s.label(), "grant", s.grant, "reason", s.output.quote(cause), "rule", "U24")
 	for _, c := range calls {
-		if !c.stream.isInitial { // its response has a status
+		if !c.stream.isInitial { // a failed initialize gets an HTTP status instead
 			text := "The session with the MCP server program behind this gateway has ended: " + cause.Error()
 			s.send(c.stream, errorAnswer(c.id, text), true)
 		}

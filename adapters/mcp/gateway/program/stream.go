@@ -125,7 +125,7 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *eventStream,
 		first = index + 1
 	}
 	for i, body := range missed {
-		if len(body) > 0 {
+		if len(body) > 0 { // not the one that only begins a stream
 			s.write(o, o.event(first+i, body))
 		}
 	}
@@ -155,7 +155,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 	if id == "" {
 		out = s.listening
 	}
-	if last == "" {
+	if last == "" { // only what no client has got yet
 		index = s.upstream.events.Seen(s.id)
 	}
 	s.mu.Unlock()

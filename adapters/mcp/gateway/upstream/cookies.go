@@ -61,8 +61,8 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 	if !known {
 		jar = newJar()
 	}
-	// The jar would keep cookies of another path, which are never sent, without counting them.
-	// Another jar tells which: it would send the cookie, if it did not expire.
+	// Cookies of another path are never sent, and the limits below would not count them. A new jar
+	// tells which they are: it does not send them, even without their time of expiry.
 	jar.SetCookies(c.of, slices.DeleteFunc(slices.Clone(set), func(one *http.Cookie) bool {
 		always := *one                                 //nolint:gosec // never sent to a browser
 		always.MaxAge, always.Expires = 0, time.Time{} // one that has expired deletes another

@@ -42,7 +42,7 @@ type Upstream struct {
 	cookies      *cookies
 	checks       *http.Client // of Check, whose connections open streams cannot use up
 
-	acceptsAny atomic.Pointer[bool] // what the first check has shown; nil before it
+	acceptsAny atomic.Pointer[bool] // whether the last random key was accepted; nil before one was sent
 	proven     atomic.Bool          // a call with a person's key has succeeded
 
 	pause    time.Duration // see pause; shorter in tests
@@ -139,8 +139,8 @@ var repeatable = []string{
 	"resources/list", "resources/templates/list", "resources/read", "completion/complete", "logging/setLevel",
 }
 
-// accept checks the header of a response before it is passed back, keeps its cookies, removes other
-// headers and binds a new session to its owner.
+// accept checks a response before it is passed back, keeps its cookies, removes the headers that do
+// not pass, and binds a new session to its owner.
 func (u *Upstream) accept(answer *http.Response, sender oauth.Caller, session string) error {
 	if err := u.checkAnswer(answer, session); err != nil {
 		if errors.As(err, new(*gateway.Failure)) {
@@ -201,8 +201,8 @@ func (u *Upstream) pass(w http.ResponseWriter, answer *http.Response) error {
 
 // flushing sends each part at once, for a response without a known length.
 type flushing struct {
-	to        http.ResponseWriter
-	isEndless bool
+	to          http.ResponseWriter
+	hasNoLength bool
 }
 
 func (f flushing) Write(p []byte) (int, error) {
@@ -210,7 +210,7 @@ func (f flushing) Write(p []byte) (int, error) {
 	if n > 0 {
 		n, err = f.to.Write(p)
 	}
-	if err == nil && f.isEndless {
+	if err == nil && f.hasNoLength {
 		err = http.NewResponseController(f.to).Flush()
 	}
 	return n, err
@@ -286,7 +286,7 @@ func (u *Upstream) Check(ctx context.Context) check.Result {
 		acceptsAny := found.State == check.Works
 		u.acceptsAny.Store(&acceptsAny)
 	}
-	acceptsAny := *u.acceptsAny.Load() // from here on, a person's key is sent, and a check has stored it
+	acceptsAny := *u.acceptsAny.Load() // here calls carry people's keys, and a check has stored this
 	switch {                           // what it means for calls with the keys of people
 	case found.IsProblem():
 	case acceptsAny && u.config.VerifiesTokens:

@@ -90,7 +90,7 @@ func Start(p Program, stderr func(line string)) (*Process, error) {
 		if err := command.Wait(); !errors.Is(err, exec.ErrWaitDelay) {
 			child.err = err
 		}
-		endGroup(command.Process.Pid, time.Now().Add(time.Second)) // the latest time for processes that it started
+		endGroup(command.Process.Pid, time.Now().Add(time.Second)) // at most a second for the processes that it started
 		_ = log.Close()
 		<-logged
 	}()
