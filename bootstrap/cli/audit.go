@@ -37,8 +37,9 @@ func newAuditList(out io.Writer) *cobra.Command {
 					return fmt.Errorf("opening an audit file: %w", err)
 				}
 				defer file.Close()
-				for lines := json.NewDecoder(file); ; {
-					var call struct { // what the table shows of a line
+				lines := json.NewDecoder(file)
+				for {
+					var call struct { // the members of a line that the table needs
 						Time                                                               time.Time
 						Grant, Subject, Account, Client, App, Method, Name, Outcome, Event string
 						Duration                                                           float64 `json:"duration_ms"`
@@ -49,10 +50,10 @@ func newAuditList(out io.Writer) *cobra.Command {
 						return errors.Join(table.Flush(), fmt.Errorf("reading a call in %s: %w", name, err))
 					}
 					id, _ := url.Parse(call.Client)
-					isOf := strings.EqualFold(client, call.App) || client == call.Client ||
+					isOf := client == "" || strings.EqualFold(client, call.App) || client == call.Client ||
 						id != nil && strings.EqualFold(client, id.Host)
-					if call.Event == "" && isSubject(subject, call.Subject) && (client == "" || isOf) &&
-						(since == 0 || time.Since(call.Time) <= since) {
+					isCall, isRecent := call.Event == "", since == 0 || time.Since(call.Time) <= since
+					if isCall && isOf && isRecent && isSubject(subject, call.Subject) {
 						found = true
 						table.Row(term.Time(call.Time), oauth.ShortID(call.Grant), column(call.Subject),
 							column(call.Account), column(cmp.Or(call.App, call.Client)),
@@ -141,4 +142,4 @@ func newAuditVerify(out io.Writer) *cobra.Command {
 
 var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-const maxProblems = 20 // that are printed
+const maxProblems = 20 // to print

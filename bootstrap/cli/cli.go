@@ -73,7 +73,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	// Cobra's own needs text/template, which keeps every method in the program.
+	// Cobra's version flag needs a template for this text, and text/template bloats the program.
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
 	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut),
@@ -100,7 +100,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	return root
 }
 
-// explainFlag names the mistyped command if there is one, because then its flags are unknown too.
+// explainFlag reports a mistyped command, if there is one, because its flags are unknown too.
 func explainFlag(command *cobra.Command, err error) error {
 	if command.HasSubCommands() {
 		if unknown := term.OnlyCommands(command, command.Flags().Args()); unknown != nil {

@@ -112,7 +112,7 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 				return settings.Explain(oauth.NewMistake("SelfRegistration", "is off, so the service would refuse "+
 					"the client: switch it on for both"))
 			}
-			uris, method := []any{}, oauth.PublicClient
+			uris, method := []any{}, oauth.PublicClient // Register takes a document as JSON decodes it
 			for _, uri := range redirects {
 				uris = append(uris, uri)
 			}
@@ -149,7 +149,7 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 // its client_id, or "" if it registers itself.
 type knownClient struct{ name, document string }
 
-// knownClients have their evidence in docs/clients.md.
+// knownClients lists the clients for which docs/clients.md has evidence.
 var knownClients = []knownClient{
 	{"Claude", "https://claude.ai/oauth/mcp-oauth-client-metadata"},
 	{"Claude Code", "https://claude.ai/oauth/claude-code-client-metadata"},

@@ -20,7 +20,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// grantFilter selects grants; an empty field matches all. A token is "-", which reads one.
+// grantFilter selects grants; an empty field matches all. The token "-" stands for standard input.
 type grantFilter struct{ id, client, name, subject, token string }
 
 func (f *grantFilter) addFlags(command *cobra.Command) {
@@ -33,13 +33,12 @@ func (f *grantFilter) addFlags(command *cobra.Command) {
 }
 
 // checkToken refuses a token on the command line, which other users can see, without printing it.
-func (f grantFilter) checkToken(others bool) error {
-	token := f.token
-	f.token = ""
+// It also refuses other selections: an argument or --all (more), or another field.
+func (f grantFilter) checkToken(more bool) error {
 	switch {
-	case token != "-":
+	case f.token != "-":
 		return term.Usagef("--token takes - only: %w", errTokenArgument)
-	case others || f != grantFilter{}:
+	case more || f != grantFilter{token: f.token}:
 		return term.Usagef("--token selects every grant of the token: leave out all other selections")
 	}
 	return nil
@@ -114,7 +113,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			switch others := filter.client+filter.name+filter.subject != ""; {
 			case len(args) > 1 || filter.id != "" && (all || others):
 				return term.Usagef("name one grant, or select grants by --client, --name and --subject, or --all")
-			case (filter == grantFilter{}) != all:
+			case (filter == grantFilter{}) != all: // neither selects, or both
 				return term.Usagef(
 					"name the grants by an ID, --client, --name, --subject, or by --token or --all alone")
 			}
@@ -187,7 +186,8 @@ func chooseGrants(ctx context.Context, grants *application.Server,
 	return chosen, nil
 }
 
-// withToken reads a token and calls use, which returns the number of its grants.
+// withToken reads a token and calls use, which returns the number of grants of the token. An error
+// uses the verb to say what to do with them.
 func withToken(ctx context.Context, in io.Reader, prompt io.Writer, verb string,
 	use func(token string) (int, error)) error {
 	token, err := term.ReadToken(ctx, in, prompt)
@@ -205,8 +205,8 @@ func withToken(ctx context.Context, in io.Reader, prompt io.Writer, verb string,
 	return err
 }
 
-// endGrantsOfToken needs no confirmation, because who has the token may end its grants, as on the
-// connections page.
+// endGrantsOfToken needs no confirmation, because whoever has the token may end its grants, as on
+// the connections page.
 func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
 	return withToken(ctx, in, prompt, "end", func(token string) (ended int, err error) {
 		if ended, err = grants.Operator.EndLeaked(ctx, token); err == nil && ended > 0 {
@@ -250,7 +250,7 @@ func printGrants(out io.Writer, grants []oauth.Connection) error {
 		}
 		if url := []rune(grant.Resource.String()); server == "" {
 			server = string(url)
-			if len(url) > columnWidth { // URLs differ at their end
+			if len(url) > columnWidth { // keeps the end, where URLs differ
 				server = "…" + string(url[len(url)-columnWidth+1:])
 			}
 		}
@@ -263,8 +263,8 @@ func printGrants(out io.Writer, grants []oauth.Connection) error {
 // columnWidth keeps the tables of grants and calls within 120 columns.
 const columnWidth = 16
 
-// isSubject reports whether a person is the wanted one, "" for all. The fingerprint of a key may be
-// cut as the tables show it.
+// isSubject reports whether a subject is the wanted one; "" wants all. A subject that is the
+// fingerprint of a key matches also in the short form that the tables show.
 func isSubject(wanted, subject string) bool {
 	return wanted == "" || wanted == subject || strings.HasPrefix(subject, "token-") && wanted == column(subject)
 }

@@ -55,7 +55,7 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	config.Table().Flags(hash, "token-file") // to refuse a token that has a line in it
+	config.Table().Flags(hash, "token-file") // NewLine refuses a token that this file has
 	hash.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		if unknown := new(pflag.NotExistError); errors.As(err, &unknown) { // may be a token that starts with a dash
 			return term.Usagef("unknown flag; %w", errTokenArgument)

@@ -33,7 +33,7 @@ func newKeysList(out io.Writer) *cobra.Command {
 					return err
 				}
 				table := term.NewTable(out, "GENERATED", "REPLACED", "NEEDED UNTIL")
-				for i, secret := range kept {
+				for i, secret := range kept { // newest first
 					replaced, needed := "in use", ""
 					if i > 0 {
 						at := kept[i-1].GeneratedAt
@@ -70,7 +70,7 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 			}
 			return config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 				before, err := store.KeptSecrets()
-				if lost := errors.Is(err, fs.ErrNotExist) && age == 0; err != nil && !lost {
+				if replacesLost := errors.Is(err, fs.ErrNotExist) && age == 0; err != nil && !replacesLost {
 					return err
 				}
 				now := time.Now()
@@ -82,7 +82,7 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 					return err
 				}
 				next := "next: back up oauth.db.secret again, together with oauth.db\n"
-				if age < oauth.MaxGrantTTL && len(kept) <= len(before) {
+				if age < oauth.MaxGrantTTL && len(kept) <= len(before) { // at least one was forgotten
 					next += "next: apps that connected under a forgotten secret have to connect again; \"pasteport " +
 						"grants end --all\" removes their connections from the lists\n"
 				}

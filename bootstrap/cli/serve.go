@@ -78,8 +78,8 @@ func newServer(out, errOut io.Writer) *cobra.Command {
 		"the MCP servers are missing: name them in resource-servers", out, errOut)
 }
 
-// runsService makes the command, which has no flags for the unused settings, run a service until it
-// is stopped. It fails with the mistake if the settings describe another kind of service.
+// runsService makes the command run a service until it is stopped. The command has flags for all
+// but the unused settings. It fails with the mistake if isKind does not accept the settings.
 func runsService(command *cobra.Command, unused []string, isKind func(service.Config) bool, mistake string,
 	out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
@@ -122,21 +122,21 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 			line("%supstream %s: %s", warning, upstream.Name, upstream.State)
 		}
 	}
-	service, err := plan.Open(ctx)
+	running, err := plan.Open(ctx)
 	if err != nil {
 		_ = listener.Close()
 		return err
 	}
-	defer onHangup(service.ReopenAudit)() // also without a file, because SIGHUP ends a process without a handler
-	if service.NewToken != "" {
-		line("demo token: %s", service.NewToken)
+	defer onHangup(running.ReopenAudit)() // also without a file, because SIGHUP ends a process without a handler
+	if running.NewToken != "" {
+		line("demo token: %s", running.NewToken)
 	}
 	data := "data in " + config.DataDir
 	if config.Database.URL != "" {
 		data = "grants in " + config.StoreLocation().String() // which has no password
 	}
 	line("serving %s on %s, %s", config.Issuer, listener.Addr(), data)
-	for _, protected := range service.Authz.Resources() {
+	for _, protected := range running.Authz.Resources() {
 		line("next: connect an MCP client to %s", protected.Resource)
 		if config.Development {
 			for _, client := range localClients(config, protected.Resource.String()) {
@@ -154,13 +154,13 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 		line("apps that cannot connect, because of self-registration or allow-clients: %s",
 			strings.Join(excluded, ", "))
 	}
-	if admin := service.AdminAddr(); admin != nil {
+	if admin := running.AdminAddr(); admin != nil {
 		line("%s", adminLine(admin))
 	}
 	if config.IsSite() {
 		line("this is the demo site; for an MCP server of your own, run: pasteport gateway --upstream URL")
 	}
-	return errors.Join(service.Serve(ctx, listener), service.Close())
+	return errors.Join(running.Serve(ctx, listener), running.Close())
 }
 
 // onHangup calls reopen for each SIGHUP until stop is called.
@@ -194,8 +194,8 @@ func adminLine(addr net.Addr) string {
 	return fmt.Sprintf("grants, connections, readiness and metrics for you: http://%s/", addr)
 }
 
-// startLines prints what a service serves: as text, or with log-format json as the messages of JSON
-// lines. log-level does not hide them, because they are results and not only a log.
+// startLines returns a function that prints a line about what a service serves: as text, or with
+// log-format json as the message of a JSON line. The lines are results, so log-level hides none.
 func startLines(out io.Writer, config service.Config) func(format string, values ...any) {
 	if config.LogFormat != service.LogJSON {
 		return func(format string, values ...any) { _, _ = fmt.Fprintf(out, format+"\n", values...) }
@@ -204,8 +204,7 @@ func startLines(out io.Writer, config service.Config) func(format string, values
 	return func(format string, values ...any) { logger.Info(fmt.Sprintf(format, values...)) }
 }
 
-// loggedError is an error that the log has already, so that it is not printed as text among JSON
-// lines.
+// loggedError is an error that the log has already. Run does not print it as text among JSON lines.
 type loggedError struct{ error }
 
 // Unwrap returns the error, whose kind chooses the exit code.
@@ -227,7 +226,7 @@ type localClient struct{ name, command string }
 // so it registers itself.
 func localClients(config service.Config, endpoint string) (clients []localClient) {
 	name, id := "local", config.LocalClientID()
-	if at, err := url.Parse(endpoint); err == nil { // the whole path, because those of several servers may end alike
+	if at, err := url.Parse(endpoint); err == nil { // the whole path, because paths of several servers may end alike
 		name += strings.TrimRight(notInNames.ReplaceAllString(at.Path, "-"), "-")
 	}
 	if config.SelfRegistration {

@@ -27,7 +27,7 @@ type traceReader struct {
 	asJSON       bool
 	unfinished   bool
 	doctor       bool // also attempts of pasteport doctor
-	doctorHidden int
+	doctorHidden int  // attempts that read has left out
 }
 
 func newConnections(out io.Writer) *cobra.Command {
@@ -83,7 +83,7 @@ func newTrace(out io.Writer) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id := append(args, "")[0]
+			id := append(args, "")[0] // "" without an argument
 			if follow {
 				return r.config.StoreLocation().UseExisting(func(log *persistence.Store) error {
 					return r.follow(cmd.Context(), log, id, term.New(out))
@@ -116,7 +116,7 @@ func (r *traceReader) addFlags(command *cobra.Command) {
 	command.Flags().BoolVar(&r.doctor, "doctor", false, "include attempts of pasteport doctor")
 }
 
-// read returns all attempts, or those that are not of doctor.
+// read returns the attempts, the newest first: all, or those that are not of doctor.
 func (r *traceReader) read(ctx context.Context, withDoctor bool) (all []diagnosis.Attempt, err error) {
 	err = r.config.StoreLocation().UseExisting(func(log *persistence.Store) (err error) {
 		all, err = diagnosis.Read(ctx, log, time.Now())
@@ -169,8 +169,8 @@ func (r *traceReader) printHidden(out io.Writer) error {
 	return err
 }
 
-// find returns the attempt with the id, or for "" the newest, preferably one whose person came to
-// the page, because probes of a client that is started again would hide it.
+// find returns the attempt with the id. For "" it returns the newest that has a step in a browser,
+// because probes of a client that is started again may be newer, or else the newest of all.
 func (r *traceReader) find(all []diagnosis.Attempt, id string) (diagnosis.Attempt, error) {
 	found, only := diagnosis.Find(all, id)
 	switch {
@@ -234,8 +234,8 @@ func (r *traceReader) follow(ctx context.Context, log attempt.Log, id string, ou
 		}
 		id, all = followed.ID, nil
 	}
-	for _, a := range all {
-		seen[a.ID], newest = a.Steps, all[0].At
+	for _, a := range slices.Backward(all) { // ends with the newest
+		seen[a.ID], newest = a.Steps, a.At
 	}
 	if !r.asJSON {
 		out.Printf("following new steps; press Ctrl-C to stop\n")
@@ -243,7 +243,7 @@ func (r *traceReader) follow(ctx context.Context, log attempt.Log, id string, ou
 	poll := time.NewTicker(500 * time.Millisecond)
 	defer poll.Stop()
 	for ctx.Err() == nil {
-		changed, err := log.Attempts(ctx, newest.Add(-time.Minute)) // processes write their steps late
+		changed, err := log.Attempts(ctx, newest.Add(-time.Minute)) // because processes write their steps late
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

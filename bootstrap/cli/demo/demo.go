@@ -63,15 +63,15 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 type demo struct {
 	terminal   term.Terminal
 	in         io.Reader
-	once, open bool   // end after the nine steps; open the first address in the browser
+	once, open bool   // end after the nine steps; open the first consent page in the browser
 	dir        string // absolute path of the data folder
 	service    *service.Service
 	issuer     string
 	token      string                 // the site's token to paste
 	published  *clientsite.Site       // the client's document
 	home       *httptest.Server       // where the browser comes back to the client
-	invited    atomic.Pointer[string] // the URL that the reader can open, or nil
-	answers    chan *url.URL          // the redirects from there
+	invited    atomic.Pointer[string] // the authorization URL while the client waits for the reader, else nil
+	answers    chan *url.URL          // the URLs with which the browser came back
 }
 
 func (d *demo) run(ctx context.Context, config service.Config) (err error) {
@@ -129,11 +129,11 @@ func (d *demo) run(ctx context.Context, config service.Config) (err error) {
 	return parts.Wait()
 }
 
-const page = `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">` +
+const answerPage = `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">` +
 	`<meta name="color-scheme" content="light dark"><title>Pasteport demo</title><p>%s</p></html>`
 
-// receive serves the reader's browser: it redirects the short address to the newest authorization
-// URL, and passes the redirect from there to the client.
+// receive serves the reader's browser: it redirects the short address to the authorization URL, and
+// passes the URL with which the browser comes back to the client.
 func (d *demo) receive(w http.ResponseWriter, r *http.Request) {
 	invited := d.invited.Load()
 	switch {
@@ -142,10 +142,10 @@ func (d *demo) receive(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, *invited, http.StatusFound)
 	case invited != nil && r.URL.Path == "/callback" && d.invited.CompareAndSwap(invited, nil):
 		d.answers <- r.URL
-		_, _ = fmt.Fprintf(w, page, "The client has the answer. The terminal shows whether it is connected.")
+		_, _ = fmt.Fprintf(w, answerPage, "The client has the answer. The terminal shows whether it is connected.")
 	default:
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = fmt.Fprintf(w, page, "The client is not waiting for this page. The terminal says what to do next.")
+		_, _ = fmt.Fprintf(w, answerPage, "The client is not waiting for this page. The terminal says what to do next.")
 	}
 }
 
@@ -164,8 +164,8 @@ func (d *demo) invite(ctx context.Context) error {
 		}
 	}()
 	for n := 2; ; n++ {
-		asked := false
-		session, err := d.connect(ctx, &walk{agent: fmt.Sprint("pasteport-demo/", n), taken: len(steps)},
+		asked := false // whether await has shown an address
+		session, err := d.connect(ctx, &tour{agent: fmt.Sprint("pasteport-demo/", n), taken: len(steps)},
 			func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 				asked = true
 				return d.await(ctx, args.URL)
@@ -194,7 +194,7 @@ func (d *demo) await(ctx context.Context, address string) (*auth.AuthorizationRe
 		"curl '…'.\n\nCtrl-C ends the demo.\n", d.terminal.Bold("Your turn."), start, d.token)
 	if d.open {
 		d.open = false
-		launcher.Stdout, launcher.Stderr = io.Discard, io.Discard // its output would interrupt the steps
+		launcher.Stdout, launcher.Stderr = io.Discard, io.Discard // whose output would interrupt the text
 		_ = launcher.OpenURL(start)                               // the terminal shows the address, too
 	}
 	select {

@@ -21,8 +21,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// steps describes a connection in order. Those that are HTTP exchanges of the client have the path
-// of the request, and what the members of the response say.
+// steps describes a connection in order. A step that is an HTTP exchange of the client has the path
+// of the request, and a text with $members of the response or its $challenge.
 var steps = []struct{ title, path, says string }{
 	{"The client calls the MCP server without a token.", "/mcp", "401, with the challenge $challenge"},
 	{"The client reads the metadata of the protected resource.", "/.well-known/oauth-protected-resource",
@@ -38,95 +38,95 @@ var steps = []struct{ title, path, says string }{
 	{title: "The client lists the tools and creates an article."},
 }
 
-// walk prints the steps. After a failure no other step follows.
-type walk struct {
+// tour prints the steps. After a failure no other step follows.
+type tour struct {
 	terminal term.Terminal
-	agent    string // User-Agent, by which the trace distinguishes connections
-	taken    int
+	agent    string    // User-Agent, by which the trace distinguishes connections
+	taken    int       // printed steps; with all of them taken, RoundTrip prints none
 	last     time.Time // of the previous step
 	failed   error
 }
 
-// step prints the next step and its outcome, and returns the first failure.
-func (w *walk) step(err error, format string, values ...any) error {
-	if w.failed != nil {
-		return w.failed
+// step prints the next step with its outcome, or its err, and returns the first failure of all.
+func (t *tour) step(err error, format string, values ...any) error {
+	if t.failed != nil {
+		return t.failed
 	}
 	now := time.Now()
-	took := fmt.Sprintf("%.1f ms", float64(now.Sub(w.last).Microseconds())/1000)
-	w.last = now
-	w.taken++
-	w.terminal.Printf("%d. %s\n", w.taken, w.terminal.Bold(steps[w.taken-1].title))
+	took := fmt.Sprintf("%.1f ms", float64(now.Sub(t.last).Microseconds())/1000)
+	t.last = now
+	t.taken++
+	t.terminal.Printf("%d. %s\n", t.taken, t.terminal.Bold(steps[t.taken-1].title))
 	if err != nil {
-		w.terminal.Printf("   %s, %s\n", w.terminal.Red("failed"), took)
-		w.failed = fmt.Errorf("step %d of %d failed: %w", w.taken, len(steps), err)
-		return w.failed
+		t.terminal.Printf("   %s, %s\n", t.terminal.Red("failed"), took)
+		t.failed = fmt.Errorf("step %d of %d failed: %w", t.taken, len(steps), err)
+		return t.failed
 	}
-	w.terminal.Printf("   %s, %s: %s\n", w.terminal.Green("ok"), took, fmt.Sprintf(format, values...))
+	t.terminal.Printf("   %s, %s: %s\n", t.terminal.Green("ok"), took, fmt.Sprintf(format, values...))
 	return nil
 }
 
-// walk runs the client through all steps.
+// walk takes the client through all steps.
 func (d *demo) walk(ctx context.Context) error {
 	began := time.Now()
-	w := &walk{terminal: d.terminal, agent: "pasteport-demo/1", last: began}
-	session, err := d.connect(ctx, w,
+	t := &tour{terminal: d.terminal, agent: "pasteport-demo/1", last: began}
+	session, err := d.connect(ctx, t,
 		func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			return d.approve(ctx, w, args.URL)
+			return d.approve(ctx, t, args.URL)
 		})
 	if err != nil {
-		return w.step(err, "")
+		return t.step(err, "")
 	}
 	defer session.Close()
 	tools, err := session.ListTools(ctx, nil)
 	if err != nil {
-		return w.step(fmt.Errorf("listing the tools: %w", err), "")
+		return t.step(fmt.Errorf("listing the tools: %w", err), "")
 	}
 	article, err := use(ctx, session, "create_article", map[string]any{
 		"title": "Written by an MCP client on " + time.Now().Format("2 January 2006 at 15:04:05"),
 		"body":  "This article was created with a token that is valid for an hour and can be revoked at any time.",
 	})
-	err = w.step(err, "%s; create_article wrote %q", term.Count(len(tools.Tools), "tool"), article["slug"])
+	err = t.step(err, "%s; create_article wrote %q", term.Count(len(tools.Tools), "tool"), article["slug"])
 	if err == nil {
 		d.terminal.Printf("\nConnected in %s.\n", time.Since(began).Round(time.Millisecond))
 	}
 	return err
 }
 
-// approve takes a person through the pages of the site.
-func (d *demo) approve(ctx context.Context, w *walk, address string) (result *auth.AuthorizationResult, err error) {
+// approve acts as the person on the pages of the site.
+func (d *demo) approve(ctx context.Context, t *tour, address string) (result *auth.AuthorizationResult, err error) {
 	person := browser.Person{Token: d.token}
 	page, err := person.Open(ctx, address)
 	if err == nil && !d.published.Fetched() {
 		err = errors.New("the site did not fetch the client's metadata document")
 	}
-	if err := w.step(err, "the site has read %s", d.published.ID()); err != nil {
+	if err := t.step(err, "the site has read %s", d.published.ID()); err != nil {
 		return nil, err
 	}
 	if !page.AsksForToken() {
 		_, err = page.Answer()
 	}
-	if err := w.step(err, "it asks %q and has a field for the token", page.Title); err != nil {
+	if err := t.step(err, "it asks %q and has a field for the token", page.Title); err != nil {
 		return nil, err
 	}
 	if page, err = person.Approve(ctx, page); err == nil {
 		result, err = page.Answer()
 	}
-	if err := w.step(err, "the site knows the token and answers 303"); err != nil {
+	if err := t.step(err, "the site knows the token and answers 303"); err != nil {
 		return nil, err
 	}
-	return result, w.step(nil, "a code from %s, for %s", result.Iss, page.Location.Host)
+	return result, t.step(nil, "a code from %s, for %s", result.Iss, page.Location.Host)
 }
 
 // RoundTrip implements http.RoundTripper. It prints the next step if it belongs to the request.
-func (w *walk) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t *tour) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
-	request.Header.Set("User-Agent", w.agent)
+	request.Header.Set("User-Agent", t.agent)
 	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil || w.taken == len(steps) {
+	if err != nil || t.taken == len(steps) {
 		return response, err
 	}
-	next := steps[w.taken]
+	next := steps[t.taken]
 	if next.path == "" || !strings.HasPrefix(request.URL.Path, next.path) {
 		return response, nil
 	}
@@ -141,15 +141,15 @@ func (w *walk) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return strings.Trim(fmt.Sprint(told[name]), "[]")
 	})
-	if err := w.step(err, "%s", outcome); err != nil {
+	if err := t.step(err, "%s", outcome); err != nil {
 		return nil, err
 	}
 	return response, nil
 }
 
-// connect connects the SDK's client over HTTP; browse plays the browser.
-func (d *demo) connect(ctx context.Context, w *walk, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
-	traffic := &http.Client{Transport: w}
+// connect connects the SDK's client over HTTP; browse takes the place of the browser.
+func (d *demo) connect(ctx context.Context, t *tour, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
+	traffic := &http.Client{Transport: t}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: d.published.ID()},
 		RedirectURL:                    d.home.URL + "/callback",
@@ -169,8 +169,8 @@ func (d *demo) connect(ctx context.Context, w *walk, browse auth.AuthorizationCo
 	}, nil)
 }
 
-// onceHandler authorizes once. The SDK would authorize again after a failure, in an older protocol
-// version, and after its token is refused.
+// onceHandler authorizes once. After a failure, the SDK would authorize again to try an older
+// protocol version, and it would do so after its token is refused.
 type onceHandler struct {
 	auth.OAuthHandler
 	taken  bool

@@ -107,7 +107,7 @@ func isOrigin(text string) bool {
 const (
 	passed  = "ok"
 	failed  = "failed"
-	skipped = "skipped" // it was not possible
+	skipped = "skipped" // the check was not possible
 )
 
 // result is the outcome of a check in the report.
@@ -115,7 +115,7 @@ type result struct {
 	Name     string `json:"name"`
 	Question string `json:"question"`
 	Status   string `json:"status"`
-	Seen     string `json:"seen"`          // or why it was skipped
+	Seen     string `json:"seen"`          // or why the check was skipped
 	Fix      string `json:"fix,omitempty"` // of a failure
 }
 

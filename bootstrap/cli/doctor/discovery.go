@@ -128,7 +128,7 @@ func resource(ctx context.Context, p *probe) (seen, fix string) {
 	return seen, ""
 }
 
-// document reads a JSON object at the address.
+// document decodes the JSON object at the target into members.
 func (p *probe) document(ctx context.Context, target string, members any) (seen, fix string) {
 	const pass = "Let the proxy pass /.well-known/oauth-* to the server"
 	a, err := p.send(ctx, http.MethodGet, target, "", "Accept", jsonType)
@@ -151,7 +151,7 @@ func (p *probe) document(ctx context.Context, target string, members any) (seen,
 }
 
 func server(ctx context.Context, p *probe) (seen, fix string) {
-	issuer, _ := url.Parse(p.resource.AuthorizationServers[0]) // parsed by resource
+	issuer, _ := url.Parse(p.resource.AuthorizationServers[0]) // resource has parsed it
 	var m oauthex.AuthServerMeta
 	if seen, fix = p.document(ctx, serverMetadataURL(issuer), &m); fix != "" {
 		return seen, fix
@@ -213,7 +213,7 @@ func token(ctx context.Context, p *probe) (seen, fix string) {
 }
 
 func cors(ctx context.Context, p *probe) (seen, fix string) {
-	page := cmp.Or(p.origin, "https://pasteport-doctor.invalid") // which no server allows by name
+	page := cmp.Or(p.origin, "https://pasteport-doctor.invalid") // no server allows this origin by name
 	issuer, _ := url.Parse(p.server.Issuer)
 	const version, contentType, authorization = "MCP-Protocol-Version", "Content-Type", "Authorization"
 	for _, request := range [][]string{ // method, URL and headers
@@ -241,8 +241,8 @@ func cors(ctx context.Context, p *probe) (seen, fix string) {
 	return "the page " + page + " can", ""
 }
 
-// from sends a request of a web page, and then asks for permission as a browser does. It returns
-// the answer to the first, and what keeps the page from sending the request or reading the answer.
+// from sends a request of a web page, and then the preflight that a browser would send first. It
+// returns the answer to the request, and what keeps the page from sending it or reading the answer.
 func (p *probe) from(ctx context.Context, page, method, target string, headers ...string) (a answer,
 	hindrance string) {
 	a, err := p.send(ctx, method, target, "", "Origin", page)

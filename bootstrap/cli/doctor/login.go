@@ -21,8 +21,8 @@ import (
 )
 
 // redirect is the redirect URI of the login. No server listens there: doctor acts as the browser
-// and reads the code from the Location header. The document leaves the port out; a server must
-// accept any port of a loopback address (RFC 8252 §7.3).
+// and reads the code from the Location header. The client's document has this URI without a port,
+// because a server must accept any port of a loopback address (RFC 8252 §7.3).
 const redirect = "http://127.0.0.1:33571/callback"
 
 const logFix = "See the log of the authorization server."
@@ -79,7 +79,7 @@ func authorize(ctx context.Context, p *probe) (seen, fix string) {
 	return pageOf(page), ""
 }
 
-// visit acts as the person, within the limit of a request.
+// visit calls act with the person, within the time limit of a request.
 func (p *probe) visit(ctx context.Context,
 	act func(context.Context, browser.Person) (*browser.Page, error)) (*browser.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
@@ -87,7 +87,7 @@ func (p *probe) visit(ctx context.Context,
 	return act(ctx, browser.Person{Token: p.token, Fields: p.fields, Transport: p})
 }
 
-// refusalOf describes the error of a page or in its redirect, or returns "".
+// refusalOf describes err, or the error that the page or its redirect has; "" for none.
 func refusalOf(page *browser.Page, err error) string {
 	switch {
 	case err != nil:
@@ -135,7 +135,7 @@ func approve(ctx context.Context, p *probe) (seen, fix string) {
 	switch {
 	case err != nil:
 		return err.Error(), logFix
-	case page.Location != nil:
+	case page.Location != nil: // a redirect, which is checked below
 	case page.Status == http.StatusForbidden:
 		return pageOf(page), "Pass a --token that the site accepts, or find out why the site refuses it: the log and " +
 			"`pasteport trace --doctor` have the cause. With a gateway whose MCP server verifies the token, present " +
@@ -179,7 +179,7 @@ func (p *probe) withClient(ctx context.Context) context.Context {
 
 // keep keeps the tokens that the token endpoint has returned.
 func (p *probe) keep(token *oauth2.Token, err error) (seen, fix string) {
-	if refused, isRefusal := errors.AsType[*oauth2.RetrieveError](err); isRefusal { // its text has the body
+	if refused, isRefusal := errors.AsType[*oauth2.RetrieveError](err); isRefusal { // its text has the whole body
 		err = fmt.Errorf("the token endpoint returned %s: %s: %s", refused.Response.Status, refused.ErrorCode,
 			refused.ErrorDescription)
 	}
@@ -218,7 +218,7 @@ func (p *probe) openSession(ctx context.Context, o *sdk.ClientSessionOptions) (*
 	return client.Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint:             p.endpoint.String(),
 		DisableStandaloneSSE: true,
-		MaxRetries:           -1,
+		MaxRetries:           -1, // none
 		// The struct hides CancelRequest of oauth2.Transport, which only logs.
 		HTTPClient: p.client(struct{ http.RoundTripper }{&oauth2.Transport{
 			Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: p.access}),
@@ -256,7 +256,7 @@ func revoke(ctx context.Context, p *probe) (seen, fix string) {
 			return a.String(), "Let the proxy pass POST to the revocation endpoint."
 		}
 	}
-	p.access = ""
+	p.access = "" // so that examine does not revoke it again
 	a, err := p.initialize(ctx, "Authorization", "Bearer "+access)
 	switch {
 	case err != nil:
@@ -268,8 +268,8 @@ func revoke(ctx context.Context, p *probe) (seen, fix string) {
 	return "revoked, and refused with 401", ""
 }
 
-// stream checks that no proxy holds back a stream. A stream of HTTP+SSE begins with an event. If
-// the server has none, the stream of a session only has to open.
+// stream checks that no proxy holds back a stream. A stream without a session, as in HTTP+SSE, has
+// to deliver an event. If the server has none, the stream of a session only has to open.
 func stream(ctx context.Context, p *probe) (seen, fix string) {
 	a, seen, fix := p.openStream(ctx)
 	if a.Response == nil {
@@ -287,7 +287,7 @@ func stream(ctx context.Context, p *probe) (seen, fix string) {
 		}
 		return fmt.Sprintf("%q arrived after %s", line, time.Since(began).Round(time.Millisecond)), ""
 	}
-	// The last revision with sessions.
+	// 2025-11-25 is the last revision with sessions.
 	session, err := p.openSession(ctx, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil || session.ID() == "" {
 		return "the server has no streams that the client opens", ""

@@ -21,14 +21,14 @@ import (
 	"github.com/pasteport/pasteport/domain/uri"
 )
 
-// check is a question. run returns what it saw and, for a failure, the fix. A check that is not
-// possible sees nothing, and returns the reason as the fix.
+// check is a question. run returns what it saw and, for a failure, the fix. If the check is not
+// possible, run returns "" for seen, and the reason as the fix.
 type check struct {
 	name, question string
 	run            func(context.Context, *probe) (seen, fix string)
 }
 
-// stages are the checks in their order. A stage ends at its first check that does not pass.
+// stages are the checks in their order. If a check does not pass, the rest of its stage is skipped.
 var stages = [][]check{
 	{
 		{"connect", "Can the server be reached, with a certificate that clients trust?", connect},
@@ -50,9 +50,9 @@ var stages = [][]check{
 // probe is the HTTP client of one run, with what its checks have learnt for the later ones.
 type probe struct {
 	*options
-	agent     string // Pasteport's trace recognizes it, and keeps the steps of runs apart by its id
+	agent     string // by which Pasteport's trace recognizes doctor, and distinguishes its runs
 	transport *http.Transport
-	secrets   []string // pairs for strings.NewReplacer
+	secrets   []string // each followed by its replacement, for strings.NewReplacer
 
 	first     answer // to a request without a token
 	challenge string // the resource_metadata of its challenge
@@ -135,7 +135,7 @@ func (p *probe) hide(secrets ...string) {
 
 const maxText = 600 // bytes of a server's text in a report
 
-// clean removes secrets and control characters from a server's text, and cuts it to maxText.
+// clean removes secrets, control characters and direction marks from a server's text, and cuts it.
 func (p *probe) clean(text string) string {
 	text = strings.NewReplacer(p.secrets...).Replace(text)
 	text = strings.Map(func(r rune) rune {
@@ -270,9 +270,9 @@ func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // sameOrigin reports whether both URLs have the same scheme and host.
 func sameOrigin(a, b string) bool {
-	first, err := url.Parse(a)
-	second, other := url.Parse(b)
-	return err == nil && other == nil && strings.EqualFold(originOf(first), originOf(second))
+	first, errA := url.Parse(a)
+	second, errB := url.Parse(b)
+	return errA == nil && errB == nil && strings.EqualFold(originOf(first), originOf(second))
 }
 
 // isLoopback reports whether the URL names this computer.

@@ -13,8 +13,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// upstream reads what the admin listener of a gateway knows about the MCP server. It is not public,
-// because it names internal addresses.
+// upstream reads what the admin listener of a gateway knows about the MCP server. The listener is
+// not public, because it names internal addresses.
 func upstream(ctx context.Context, p *probe) (seen, fix string) {
 	if p.admin == "" || p.admin == service.AdminOff {
 		return "", "because admin-addr is off: give the gateway an admin listener, for example on " +
@@ -22,7 +22,7 @@ func upstream(ctx context.Context, p *probe) (seen, fix string) {
 	}
 	read, err := admin.ReadReport(ctx, p.admin)
 	if connection, isURL := errors.AsType[*url.Error](err); isURL {
-		err = connection.Err // without the URL, which the text has
+		err = connection.Err // without the URL, because the reason below has the address
 	}
 	if err != nil {
 		return "", fmt.Sprintf("because the admin listener at %s cannot be read (%v): if this server is a pasteport "+

@@ -26,14 +26,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Terminal writes text for a person. Colour is set only when Out is a terminal and NO_COLOR is not
-// set.
+// Terminal writes text for a person, with colours if Colour is set.
 type Terminal struct {
 	Out    io.Writer
 	Colour bool
 }
 
-// New returns a Terminal for out, with colours if out is a terminal.
+// New returns a Terminal for out, with colours if out is a terminal and the environment does not
+// forbid them (NO_COLOR, or TERM=dumb).
 func New(out io.Writer) Terminal {
 	file, ok := out.(*os.File)
 	if !ok || !isatty.IsTerminal(file.Fd()) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
@@ -79,7 +79,7 @@ func Usage(err error) error { return UsageError{err} }
 func Usagef(format string, values ...any) error { return UsageError{fmt.Errorf(format, values...)} }
 
 // NoArguments refuses arguments. The error does not contain them, because one may be a secret whose
-// flag is missing.
+// flag is missing; only on and off are safe to repeat.
 func NoArguments(command *cobra.Command, args []string) error {
 	if len(args) > 0 && (args[0] == "on" || args[0] == "off") {
 		return Usagef("unexpected argument %q: write it as the flag's value, --name=%[1]s", args[0])
@@ -90,8 +90,8 @@ func NoArguments(command *cobra.Command, args []string) error {
 	return nil
 }
 
-// OnlyCommands refuses the arguments of a command that only has subcommands, with those of a
-// similar name. The error does not contain the arguments, like that of NoArguments.
+// OnlyCommands refuses the arguments of a command that only has subcommands, and suggests those
+// with a similar name. The error does not contain the arguments, like that of NoArguments.
 func OnlyCommands(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -128,12 +128,12 @@ func PrintJSON(out io.Writer, value any) error {
 	return err
 }
 
-// EscapeJSON escapes the characters in the texts of JSON that do not print and that a terminal
-// would obey, such as direction marks in the name of a client.
+// EscapeJSON escapes the unprintable characters in the texts of JSON, because a terminal would obey
+// some of them, such as direction marks in the name of a client.
 func EscapeJSON(document string) string {
 	var escaped strings.Builder
 	for _, r := range document {
-		if r < ' ' || unicode.IsPrint(r) { // JSON has the former only between texts
+		if r < ' ' || unicode.IsPrint(r) { // encoded JSON has control characters only between texts
 			escaped.WriteRune(r)
 			continue
 		}
@@ -157,15 +157,15 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Table prints lines with aligned columns, a thousand at a time, because the widths need all lines
-// in memory.
+// Table prints lines with aligned columns, a thousand at a time with a header, because it has to
+// keep lines in memory until it knows the widths of their columns.
 type Table struct {
 	columns *tabwriter.Writer
 	header  []string
 	lines   int
 }
 
-// NewTable returns a table, which prints its header with the first row.
+// NewTable returns a table. A table without a row does not print its header.
 func NewTable(out io.Writer, header ...string) *Table {
 	return &Table{columns: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), header: header}
 }
@@ -206,8 +206,8 @@ func Cut(text string, width int) string {
 	return string(characters[:width-1]) + "…"
 }
 
-// ReadToken reads one token; on a terminal, without echo. Like the consent page, it
-// accepts quotes, a header name or "Bearer" around the token.
+// ReadToken reads one token; on a terminal, without echo. Like the consent page, it accepts quotes,
+// a header name or "Bearer" around the token.
 func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostToken, error) {
 	text, err := readTyped(ctx, in, prompt)
 	if err != nil {
