@@ -52,14 +52,14 @@ type OAuthServer struct {
 	stop      context.CancelFunc
 	journal   *journal.Journal
 	ended     *endedGrants
-	host      sync.Once // checks the limits of its http.Server
+	warnOnce  sync.Once // for warnOfMissingLimits, at the first request
 	bodies    *message.BodyMemory
 	limited   quota.Observer
 	calls     quota.RateLimit
-	replicas  bool // may share the store
+	replicas  bool // the store reports that replicas may share it
 
 	registered registrations
-	upstreams  sync.Map // gateways by resource
+	upstreams  sync.Map // the *MCPServer of a gateway, by the URL of its resource
 }
 
 // Appearance is the name, colour, logo, help link and wording of the pages.
@@ -76,16 +76,13 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // connection in it was made under another issuer. The caller closes the store, after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret),
-// oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister,
-// oauth.UseRecorder, client.DocumentStore and attempt.Log. Those of a store that is wrapped
-// in another type are lost unless the wrapper has them too. The log names those that are missing,
-// at level info; docs/embedding.md describes what each is for.
+// oauth.UseRecorder, oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier,
+// oauth.AuthorizationLister, client.DocumentStore and attempt.Log. Those of a store that is wrapped
+// in another type are lost unless the wrapper has them too. The log names the missing ones at level
+// info, except the first two; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := choose(options)
 	config, err := withDefaults(config, store)
-	if isNil(store) {
-		store = nil // a nil pointer implements interfaces whose methods would panic
-	}
 	config = config.NamedAfter(chosen.appearance.Name)
 	settings, mistakes := config.Settings()
 	rules, wrongRules := client.NewRules(config)
@@ -109,7 +106,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		authz.trace, authz.journal = log, journal.New(log, config.Logger, config.Now)
 		authz.follow.Journal = authz.journal
 	}
-	witness, _ := store.(oauth.SecretVerifier)
+	witness, _ := store.(oauth.SecretVerifier) // knows under which server secret the store is used
 	authz.server = application.NewServer(settings, rules, application.Ports{
 		Store:      store,
 		Clients:    clients,
@@ -133,7 +130,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Upstream:   authz.upstreamCondition,
 		Logger:     config.Logger,
 	})
-	authz.start(store, chosen.sweepInterval)
+	authz.start(store, chosen.sweepInterval) // before a check can fail, because Close needs what start sets
 	err = errors.Join(err, authz.agreeOnSecret(), authz.server.Operator.CheckIssuer(context.Background()))
 	if err != nil {
 		authz.Close()
@@ -152,7 +149,7 @@ func (a *OAuthServer) Trace(ctx context.Context) ([]diagnosis.Attempt, error) {
 }
 
 // withDefaults sets the clock, the random source, the logger and the store's secret where the
-// config has none.
+// config has none, and masks tokens in the log. It fails if the store is nil.
 func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) {
 	if config.Now == nil {
 		config.Now = time.Now
@@ -205,11 +202,11 @@ func (a *OAuthServer) Resources() []oauth.ProtectedResource {
 }
 
 // start runs the background work until Close.
-func (a *OAuthServer) start(store oauth.Store, sweepInterval time.Duration) {
+func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
-	// With a part at random, so that processes do not coincide.
-	go every(ctx, sweepInterval+rand.N(sweepInterval/10), a.sweep) //nolint:gosec // no secret
+	// A random part of the interval keeps processes from sweeping at the same time.
+	go every(ctx, sweepEvery+rand.N(sweepEvery/10), a.sweep) //nolint:gosec // no secret
 	watcher, watches := store.(oauth.EndWatcher)
 	a.ended = &endedGrants{
 		watcher: watcher,
@@ -222,11 +219,11 @@ func (a *OAuthServer) start(store oauth.Store, sweepInterval time.Duration) {
 	}
 	if watches {
 		a.server.Operator.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
-		go every(ctx, endedInterval, a.ended.close)
+		go every(ctx, endedInterval, a.ended.poll)
 	}
 	disagrees := false
-	// A replica that does not have the newest secret yet treats the tokens that it does not know as
-	// an outage.
+	// AgreeOnSecret finds out that another replica has a newer secret. Until this process has it,
+	// an unknown token is an outage, because it may be valid under that secret.
 	go every(ctx, time.Second/2, func(ctx context.Context) {
 		err := a.server.AgreeOnSecret(ctx)
 		if err != nil && !disagrees && ctx.Err() == nil {
@@ -237,7 +234,7 @@ func (a *OAuthServer) start(store oauth.Store, sweepInterval time.Duration) {
 	go every(ctx, time.Second, a.flushUses)
 }
 
-// Close stops the background work and flushes the trace. It does not close the store.
+// Close stops the background work, and writes last uses and the trace. It does not close the store.
 func (a *OAuthServer) Close() {
 	a.stop()
 	a.flushUses(context.Background())
@@ -251,9 +248,9 @@ func implements[T any](store oauth.Store) bool {
 	return ok
 }
 
-// advise logs what works, but not as a host may expect: short access tokens, and the optional
-// interfaces whose absence switches a feature off without an error, because a store that wraps
-// another loses those of the inner one unnoticed.
+// advise logs what works, but not as a host may expect: short access tokens, and missing optional
+// interfaces that switch a feature off without an error. A store that wraps another one loses the
+// interfaces of the inner store unnoticed.
 func advise(settings *oauth.Settings, store oauth.Store, logger *slog.Logger) {
 	if settings.AccessTokenTTL < 6*time.Minute {
 		logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in the last "+

@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// agreeOnSecret fails if the store was used with another server secret.
+// agreeOnSecret runs AgreeOnSecret, and adds the remedy if the store has another server secret.
 func (a *OAuthServer) agreeOnSecret() error {
 	err := a.server.AgreeOnSecret(context.Background())
 	if errors.Is(err, oauth.ErrOtherSecret) {
@@ -24,7 +24,7 @@ func (a *OAuthServer) agreeOnSecret() error {
 	return err
 }
 
-// flushUses writes the last uses of grants.
+// flushUses writes the last uses of grants, even if ctx has ended.
 func (a *OAuthServer) flushUses(ctx context.Context) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -60,10 +60,10 @@ func (a *OAuthServer) sweep(ctx context.Context) {
 }
 
 const (
-	endedInterval = time.Second / 2 // of the queries for ended grants; streams close within a second
-	// endedOverlap is how much each query overlaps the one before. A grant has the time of its end
-	// before the transaction commits: a transaction waits up to five seconds, and the clocks of the
-	// machines may differ by the rest.
+	endedInterval = time.Second / 2 // between two queries for ended grants; streams close within a second
+	// endedOverlap is how much each query overlaps the one before. The time of an end is set up to
+	// five seconds before its transaction commits, and so before a query can find it. The other
+	// five seconds are for clocks that differ.
 	endedOverlap = 10 * time.Second
 )
 
@@ -72,17 +72,17 @@ type endedGrants struct {
 	watcher oauth.EndWatcher
 	now     func() time.Time
 	logger  *slog.Logger
-	forget  func(grants []string)            // that the server trusts
-	recheck func(tokens []oauth.Fingerprint) // makes the site verify these tokens of its own again
-	since   time.Time                        // of the last successful query
+	forget  func(grants []string)            // makes the server read these grants from the store again
+	recheck func(tokens []oauth.Fingerprint) // makes the server ask the site about these host tokens again
+	since   time.Time                        // when the last successful query began
 	failing bool
 
 	mu      sync.Mutex
 	servers []guarded
-	known   map[string]time.Time // grants whose end this process has logged, and when
+	known   map[string]time.Time // grants whose end this process knows, and since when
 }
 
-// add registers a server.
+// add registers a server whose streams poll closes.
 func (e *endedGrants) add(server guarded) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,10 +100,10 @@ func (e *endedGrants) learn(grant string) (isNew bool) {
 	return true
 }
 
-// close queries the ended grants once, closes their streams, and logs those that an operator has
-// ended by a command, whose own output the log of the service does not have. After an outage of the
-// store the next query begins before the outage.
-func (e *endedGrants) close(ctx context.Context) {
+// poll queries once which grants have ended, and closes their streams. It logs the grants that an
+// operator has ended by a command, because a command does not write to the log of the service.
+// After an outage of the store, the next query covers the time of the outage too.
+func (e *endedGrants) poll(ctx context.Context) {
 	now := e.now()
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -125,7 +125,7 @@ func (e *endedGrants) close(ctx context.Context) {
 			server.CloseEnded(ended)
 		}
 	}
-	var tokens []oauth.Fingerprint // of the site, to check again in headers
+	var tokens []oauth.Fingerprint // of the site, for recheck
 	for id, grant := range ended.Grants {
 		if !e.learn(id) {
 			continue
@@ -141,7 +141,7 @@ func (e *endedGrants) close(ctx context.Context) {
 	e.recheck(tokens)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { // which no query returns any more
+	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { // no query returns such an old end
 		return at.Before(now.Add(-2 * endedOverlap))
 	})
 }

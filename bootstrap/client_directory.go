@@ -15,8 +15,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// newDirectory returns the host's directory of clients, which may also fetch their keys, and ours
-// for what it lacks.
+// newDirectory returns the directories of clients and of their keys: the one of the host, as far as
+// it provides them, and ours otherwise.
 func newDirectory(config oauth.Config, rules *client.Rules, store oauth.Store,
 	chosen oauthOptions) (client.Directory, client.KeyDirectory, error) {
 	directory := directoryConfig(config, rules, chosen)
@@ -60,17 +60,17 @@ type ClientAnswer = cimd.Answer
 // limits.
 type ClientProbe struct{ config cimd.Config }
 
-// NewClientProbe returns a probe, or the mistakes in the fields about clients; it needs no other
-// field. Of the options, only WithMetadata and WithRootCAs have an effect.
+// NewClientProbe returns a probe, or the mistakes in the fields of the config about clients, which
+// are all that it needs. Of the options, only WithMetadata and WithRootCAs have an effect.
 func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, error) {
 	chosen := choose(options)
 	rules, err := client.NewRules(config)
 	if err := errors.Join(append(chosen.wrong, err)...); err != nil {
 		return nil, err
 	}
-	asked := directoryConfig(config, rules, chosen)
-	asked.Now = time.Now
-	return &ClientProbe{asked}, nil
+	directory := directoryConfig(config, rules, chosen)
+	directory.Now = time.Now
+	return &ClientProbe{directory}, nil
 }
 
 // PinnedClient is a document in the folder of WithClientDocuments.

@@ -25,7 +25,7 @@ func (e *ending) EndedSince(_ context.Context, since time.Time) (oauth.Ended, er
 	return e.ended, e.down
 }
 
-// holding is a streamCloser that records calls of CloseEnded.
+// holding is a guarded that records calls of CloseEnded.
 type holding struct {
 	guarded
 	idle   bool
@@ -60,7 +60,7 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 		for _, h := range []*holding{one, other, idle} {
 			watch.add(h)
 		}
-		watch.close(ctx)
+		watch.poll(ctx)
 		Expect(one.closed).To(ConsistOf(store.ended))
 		Expect(other.closed).To(ConsistOf(store.ended))
 		Expect(idle.closed).To(BeEmpty())
@@ -70,7 +70,7 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 		watch.add(&holding{})
 		for range 2 {
 			now = now.Add(time.Hour)
-			watch.close(ctx)
+			watch.poll(ctx)
 		}
 		Expect(store.since).To(Equal([]time.Time{start.Add(-endedOverlap), start.Add(time.Hour - endedOverlap)}))
 	})
@@ -91,7 +91,7 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 			watch.learn("own")
 			for range 3 {
 				now = now.Add(endedOverlap / 2)
-				watch.close(ctx)
+				watch.poll(ctx)
 			}
 			Expect(told).To(Equal(map[oauth.Fingerprint]int{{2}: 1}))
 			Expect(log.String()).To(BeEmpty())
@@ -103,16 +103,16 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 		store.down = errors.New("the disk is on fire")
 		for range 3 {
 			now = now.Add(time.Minute)
-			watch.close(ctx)
+			watch.poll(ctx)
 		}
 		Expect(h.closed).To(BeEmpty())
 		Expect(strings.Count(log.String(), "the disk is on fire")).To(Equal(1))
 		store.down = nil
-		watch.close(ctx)
+		watch.poll(ctx)
 		Expect(h.closed).To(HaveLen(1))
 		Expect(store.since).To(HaveEach(start.Add(-endedOverlap)))
 		store.down = errors.New("the disk is on fire")
-		watch.close(ctx)
+		watch.poll(ctx)
 		Expect(strings.Count(log.String(), "the disk is on fire")).To(Equal(2), "the next outage")
 	})
 

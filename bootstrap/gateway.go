@@ -71,12 +71,12 @@ func (m *MCPServer) openGateway(to Upstream, config GatewayConfig) error {
 		m.authz.server.Tokens.BindTools()
 		protection.RecordTools = m.authz.server.Tokens.RecordTools
 	}
-	own, err := url.Parse(to.URL)
+	target, err := url.Parse(to.URL)
 	if err != nil {
 		return err
 	}
 	protection.Parameter = func(name string) bool {
-		return slices.Contains(config.Parameters, name) && !own.Query().Has(name)
+		return slices.Contains(config.Parameters, name) && !target.Query().Has(name) // the upstream's own URL prevails
 	}
 	if config.Credential == CredentialHostToken {
 		protection.HostTokens = m.authz.server.Tokens
@@ -99,8 +99,8 @@ func (m *MCPServer) openGateway(to Upstream, config GatewayConfig) error {
 	return nil
 }
 
-// newStarts limits how often a person starts a program, because each start costs much more than the
-// request for it: thirty times in a minute, or three times for each process that they may have.
+// newStarts limits how often a person starts a program, because a start costs much more than the
+// request for it: in a minute, max(30, 3*maxProcesses) times.
 func newStarts(maxProcesses int) func(person string) bool {
 	starts, perMinute := limits.NewRates(), max(30, 3*maxProcesses)
 	return func(person string) bool {
@@ -121,7 +121,7 @@ var UpstreamUnknown = check.Unknown
 // checkedUpstream is a gateway.Upstream that knows whether it works.
 type checkedUpstream interface {
 	gateway.Upstream
-	Health() error // of calls
+	Health() error // as in MCPServer.Health
 	Failed() <-chan struct{}
 	Check(ctx context.Context) check.Result
 }
@@ -141,7 +141,7 @@ func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
 		return check.Unknown
 	}
 	found := m.upstream.Check(ctx)
-	if !errors.Is(ctx.Err(), context.Canceled) { // else the caller has given up, and nothing is known
+	if !errors.Is(ctx.Err(), context.Canceled) { // a caller that gives up leaves the result unknown
 		m.state.Store(&found)
 	}
 	return m.UpstreamState()

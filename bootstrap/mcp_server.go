@@ -29,7 +29,7 @@ type MCPServer struct {
 	authz    *OAuthServer
 	nilOAuth bool // WithOAuth got nil
 	options  guard.Options
-	address  string // for other replicas; "" for none
+	address  string // at which other replicas reach this one; "" for none
 	resource string // "" for the first of the Config
 	mounted  guarded
 	upstream checkedUpstream              // nil for a server that has none
@@ -37,7 +37,7 @@ type MCPServer struct {
 
 	keepsSessions bool // in this process
 
-	addressOf    func(*http.Request) string // of Handler; nil for the peer
+	addressOf    func(*http.Request) string // the client's address for Handler; nil for that of the peer
 	wrongOptions []error
 	isRegistered bool
 }
@@ -72,7 +72,8 @@ func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 	return m
 }
 
-// sessions binds ids of sessions in this process; with WithPeers, they name its address.
+// sessions returns what binds the ids of sessions in this process to their owners. With WithPeers,
+// the ids also name its address, and sessions sets o.Peers.
 func (m *MCPServer) sessions(o *guard.Options) guard.Sessions {
 	m.keepsSessions = true
 	keys := m.authz.server.Settings.Keys
@@ -104,21 +105,19 @@ func (m *MCPServer) protection() guard.Options {
 		return o
 	}
 	settings, index := m.authz.server.Settings, max(m.resourceIndex(), 0) // Register reports an unknown resource
-	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource,
-		settings.Resources[index].Name, index > 0
-	o.Issuer, o.Scopes, o.Links = settings.Issuer, settings.Resources[index].Scopes, settings.Links
+	resource := settings.Resources[index]
+	o.Resource, o.ResourceName, o.NoRootMetadata = resource.Resource, resource.Name, index > 0
+	o.Issuer, o.Scopes, o.Links = settings.Issuer, resource.Scopes, settings.Links
 	o.Authorization, o.Now, o.Logger = m.authz.server.Tokens, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited, o.Calls = settings.Limits, m.authz.limited, m.authz.calls
 	follow := m.authz.follow
-	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string {
-		return m.authz.server.Clients.LabelOf(id, "")
-	}
-	resource := settings.Resources[index]
+	follow.Always = o.Audit != nil
+	o.ClientLabel = func(id oauth.ClientID) string { return m.authz.server.Clients.LabelOf(id, "") }
 	o.Welcome = func(c echo.Context, status int) error { return m.authz.endpoints.Welcome(c, status, resource) }
 	o.Follow, o.HostTokens = follow.Middleware, settings.AcceptHostTokens
 	o.Begin = func(c echo.Context) context.Context {
-		m.authz.host.Do(func() { warnOfMissingLimits(c.Request(), m.authz.config.Logger) })
+		m.authz.warnOnce.Do(func() { warnOfMissingLimits(c.Request(), m.authz.config.Logger) })
 		ctx := follow.Begin(c)
 		if settings.AcceptHostTokens {
 			ctx = quota.WithRequester(ctx, m.authz.endpoints.RequesterOf(c))
@@ -182,7 +181,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	return nil
 }
 
-// mountOn mounts the endpoints. Those of the authorization server may be there already.
+// mountOn mounts the endpoints. Another server may have mounted those of the OAuthServer already.
 func (m *MCPServer) mountOn(site *echo.Echo) {
 	m.mounted.Mount(site)
 	m.authz.endpoints.Mount(site)
@@ -210,8 +209,8 @@ func (m *MCPServer) Open() (streams, sessions int) {
 	return m.mounted.Open()
 }
 
-// Health returns an error while the upstream of a gateway gets no requests, because it has failed
-// repeatedly, and after a failed call. It is nil for other servers.
+// Health returns an error while the upstream of a gateway gets no requests because it has failed
+// repeatedly; for a program, from a failure until it answers a call. It is nil for other servers.
 func (m *MCPServer) Health() error {
 	if m.upstream == nil {
 		return nil
@@ -259,11 +258,11 @@ func Guard(serve Handler, options ...MCPOption) *MCPServer {
 // hostHandler is a gateway.Upstream that calls a Handler.
 type hostHandler Handler
 
-func (p hostHandler) Forward(w http.ResponseWriter, r *http.Request, b message.Body, caller oauth.Caller,
+func (h hostHandler) Forward(w http.ResponseWriter, r *http.Request, b message.Body, caller oauth.Caller,
 	_ oauth.HostToken) error {
 	if r.Method == http.MethodPost {
 		b.SetOn(r)
 	}
-	p(w, r, caller)
+	h(w, r, caller)
 	return nil
 }

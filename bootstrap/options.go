@@ -30,7 +30,7 @@ type oauthOptions struct {
 	clients    client.Directory
 	metadata   cimd.Options
 	roots      *x509.CertPool
-	documents  string
+	documents  string // folder
 	appearance Appearance
 
 	decided       func(event string)
@@ -108,10 +108,10 @@ func WithOAuth(authz *OAuthServer) MCPOption {
 func WithResource(uri string) MCPOption { return func(m *MCPServer) { m.resource = uri } }
 
 // WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not
-// allowed is an unknown tool to the caller. For NewGateway and Guard, a name with other characters
-// than A-Z a-z 0-9 _ . / - or more than 128 is unknown; use strings.ToLower for servers that ignore
-// case. They read the lists in responses, so a response of more than 16 MiB becomes an error, and
-// so does one that is compressed.
+// allowed is an unknown tool to the caller. For NewGateway and Guard, so is a name of more than 128
+// characters or with any besides A-Z a-z 0-9 _ . / -; compare with strings.ToLower if the server
+// ignores case. Both filter the lists in responses, so a response that is compressed becomes an
+// error, and so does a message of more than 16 MiB.
 func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
 	return func(m *MCPServer) { m.options.Tools = allows }
 }
@@ -139,9 +139,9 @@ func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOp
 }
 
 // ToolScopes returns the scopes that a call of a tool needs, by the name of the tool, or also by
-// the arguments of the call. These are nil for a call without any, and their numbers have the type
-// json.Number. Names of arguments are exact; a server that ignores their case needs a function that
-// does, too.
+// the arguments of the call. The arguments are nil for a call without any, and their numbers have
+// the type json.Number. Their names are as the client writes them; if the server ignores case, the
+// function has to ignore it, too.
 type ToolScopes interface {
 	func(tool string) oauth.Scopes | func(tool string, arguments map[string]any) oauth.Scopes
 }
@@ -173,13 +173,13 @@ func FoldResourceURI(uri string) string {
 	return access.WithoutQuery(folded)
 }
 
-// WithPeers lets every replica of this MCP server answer every request, also in a session of
-// another. The address is where the other replicas reach this one, http://host:port or
-// https://host:port in a private network: its own, not that of a load balancer. It has to lead to
-// the same handler as the public URL. All replicas need the same server secret. Tools in a session
-// then see only these headers of a request: Accept, Accept-Language, Content-Type, Last-Event-Id,
-// Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. In a gateway, only a Program
-// needs it, because the sessions of a URL belong to the upstream.
+// WithPeers lets every replica of this MCP server answer every request, also one for a session of
+// another replica. The others reach this one at the address, http://host:port or https://host:port
+// in a private network. The address must be this replica's own, not that of a load balancer, and
+// lead to the same handler as the public URL. All replicas need the same server secret. Tools in a
+// session then see only these headers of a request: Accept, Accept-Language, Content-Type,
+// Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. In a gateway,
+// only a program needs WithPeers, because an upstream at a URL keeps the sessions itself.
 func WithPeers(address string) MCPOption {
 	return func(m *MCPServer) {
 		m.address = address

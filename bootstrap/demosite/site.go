@@ -56,7 +56,7 @@ func (s *Site) Ping(context.Context) error {
 	return s.change(func(*content) error { return nil })
 }
 
-// change applies verb to the content, which it stores unless verb returns an error.
+// change applies verb to the content, and stores the result unless verb returns an error.
 func (s *Site) change(verb func(*content) error) error {
 	return s.locked(func() error {
 		c, err := s.read()
@@ -93,7 +93,7 @@ func (s *Site) read() (*content, error) {
 	return c, nil
 }
 
-// write replaces the file, so that readers need no lock and see the whole of one version.
+// write replaces the file at once, so that readers see a whole version without a lock.
 func (s *Site) write(c *content) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

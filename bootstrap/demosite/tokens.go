@@ -54,8 +54,8 @@ func digestOf(token string) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// EnsureEditorToken stores token as one of an editor. Without a token, and if the site has none of
-// an editor, it creates one and returns it.
+// EnsureEditorToken stores the token as one of an editor. If token is empty and no editor has one,
+// it creates a token, stores it and returns it.
 func (s *Site) EnsureEditorToken(token string) (created string, err error) {
 	if err := CheckToken(token); err != nil {
 		return "", err

@@ -1,5 +1,5 @@
-// Command pasteport runs Pasteport: as a demonstration, as a service, as a gateway, or for a local
-// client; and the operator's tools.
+// Command pasteport runs Pasteport: as a demonstration, as the demo site, as a gateway, or as an
+// authorization server alone. It also has the operator's tools.
 package main
 
 import (

@@ -85,8 +85,8 @@ func (p Person) load(ctx context.Context, method, address string, form url.Value
 	return page, page.parse(request.URL)
 }
 
-// Empty returns the names of the site's fields, besides the token, that are empty in the form and
-// that the person has no value for.
+// Empty returns the names of the fields that are empty in the form and not in p.Fields, without the
+// token.
 func (p Person) Empty(page *Page) (names []string) {
 	for input := range page.Fields {
 		name, isField := strings.CutPrefix(input, fieldPrefix)
@@ -107,7 +107,7 @@ func (p *Page) AsksForToken() bool {
 }
 
 // Answer returns the authorization response, with which the site sends the browser back to the
-// client. The error is a *Refusal if the response has one, or if there is a page in its place.
+// client. The error is a *Refusal if the response is an error, or the site shows a page instead.
 func (p *Page) Answer() (*auth.AuthorizationResult, error) {
 	if p.Location == nil {
 		message := cmp.Or(p.Alert, strings.Trim(p.Heading+": "+p.Lead, ": "))

@@ -1,5 +1,5 @@
 // Package clientsite publishes the metadata document of an MCP client on loopback. Publish opens a
-// Site, whose RootCAs a site needs in order to read the document over TLS.
+// Site. A server needs Site.RootCAs to read the document over TLS.
 package clientsite
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// RedirectURI is the client's redirect URI. It fits any port, because it is loopback.
+// RedirectURI is the client's redirect URI. A loopback URI without a port stands for every port.
 const RedirectURI = "http://127.0.0.1/callback"
 
 // Site is the host of a client's metadata document.
@@ -36,7 +36,7 @@ func Publish(name string) *Site {
 			"token_endpoint_auth_method": "none",
 		})
 	}))
-	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // a site that does not trust the certificate says so itself
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // a reader that does not trust the certificate says so itself
 	s.server.StartTLS()
 	return s
 }
