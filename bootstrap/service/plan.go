@@ -83,10 +83,12 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 	if c.AdminAddr != "" && c.AdminAddr != AdminOff {
 		mistakes = append(mistakes, checkAddress("admin-addr", c.AdminAddr, DefaultAdminAddr+", or "+AdminOff))
 	}
-	plan, err := c.Plan()
-	mistakes = append(mistakes, err)
+	plan, wrong := c.Plan()
+	mistakes = append(mistakes, wrong)
 	for _, check := range checks {
-		mistakes = append(mistakes, check(*c))
+		if err == nil { // else what seems to be missing may be what cannot be read
+			mistakes = append(mistakes, check(*c))
+		}
 	}
 	return plan, table.Explain(errors.Join(mistakes...))
 }
