@@ -2,5 +2,5 @@
 
 package service
 
-// On these systems the folder decides who may use its files, and opening them tells.
+// writable returns nil, because the folder decides who may use its files here. Opening them tells.
 func writable(string) error { return nil }

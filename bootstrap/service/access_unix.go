@@ -4,6 +4,6 @@ package service
 
 import "golang.org/x/sys/unix"
 
-// writable does not open the file, because closing a database drops all locks
-// that this process has on it.
+// writable returns an error if the process may not write the file or folder. It does not open it,
+// because closing a database would drop all locks that the process has on it.
 func writable(path string) error { return unix.Access(path, unix.W_OK) }

@@ -35,7 +35,7 @@ func (s *Service) openAudit(config Config) (err error) {
 	if err != nil {
 		return mistaken("audit-file", "", err)
 	}
-	s.close = append(s.close, s.audit.Close)
+	s.closers = append(s.closers, s.audit.Close)
 	s.operations.metrics.Counter("pasteport_audit_lines_total", "Lines that were written to the audit file.",
 		func() float64 { return float64(s.audit.Written()) })
 	return nil

@@ -50,7 +50,7 @@ type Config struct {
 	LogLevel       string               `set:"log-level" group:"Logging" default:"info" choices:"debug,info,warn,error" doc:"minimum level of log lines"`
 	Audit          AuditConfig          `group:"Audit of calls"`
 
-	Authorization                 // with the issuer, which comes first
+	Authorization                 // before Addr, so that its group begins with issuer
 	Addr           string         `set:"addr" group:"Service" default:"127.0.0.1:8080" doc:"address to listen on, as host:port"`
 	AdminAddr      string         `set:"admin-addr" group:"Service" default:"127.0.0.1:8081" doc:"address of the admin listener with /, /grants, /healthz, /readyz, /metrics and /debug/pprof/; off disables it"`
 	TrustedProxies []netip.Prefix `set:"trusted-proxies" group:"Service" unset:"none" example:"[127.0.0.1]" allowed:"networks such as 10.0.0.0/8, or addresses" doc:"networks of reverse proxies whose X-Forwarded-For or Forwarded header is trusted"`
@@ -62,7 +62,7 @@ type Config struct {
 	EditorToken    string         `set:"demo-token" group:"Service" secret:"true" doc:"token of the demo site's editor; if empty, the first start generates and prints one"`
 
 	RootCAs          *x509.CertPool          // nil for the system's
-	More             []bootstrap.OAuthOption // of the OAuth server
+	More             []bootstrap.OAuthOption // additional options of the OAuth server
 	UpstreamsChecked func([]UpstreamStatus)  // called by Serve after the first check of all upstreams; nil for none
 }
 
@@ -145,18 +145,18 @@ func GatewaySettings() []string { return DefaultConfig().Table().InGroup(gateway
 // DefaultConfig returns the defaults that the command line shows.
 func DefaultConfig() *Config {
 	c := new(Config)
-	c.Table()
+	c.Table() // sets them
 	return c
 }
 
-// Table returns every setting of the program, grouped by topic; reading it fills in c.
+// Table returns every setting of the program, grouped by topic. Table sets the zero fields of c to
+// their defaults; reading the returned table sets the fields to the settings.
 func (c *Config) Table() *settings.Table { return settings.NewTable(c, groups...) }
 
 // ServerSettings names the settings that have no effect with an MCP server in this process.
 var ServerSettings = []string{"resource-servers"}
 
-// MCPSettings returns the names of the settings that have no effect without an MCP server in this
-// process.
+// MCPSettings returns the names of the settings that need an MCP server in this process.
 func MCPSettings() []string {
 	table := DefaultConfig().Table()
 	return slices.Concat(SiteSettings, table.InGroup(gatewayGroup), table.InGroup("Audit of calls"), []string{
@@ -165,7 +165,7 @@ func MCPSettings() []string {
 	})
 }
 
-// authorization returns the part of the config that is about the OAuth server.
+// authorization returns Authorization with the limits and the fields that other settings configure.
 func (c Config) authorization() oauth.Config {
 	config := oauth.Config(c.Authorization)
 	config.Limits = oauth.Limits(c.Limits)

@@ -89,7 +89,7 @@ func (l StoreLocation) Open() (*persistence.Store, error) {
 	return persistence.OpenSQLite(l.file)
 }
 
-// UseExisting opens a database that exists for use; services may be running on it.
+// UseExisting opens an existing database, calls use, and closes it; services may be running on it.
 func (l StoreLocation) UseExisting(use func(*persistence.Store) error) error {
 	store, err := l.OpenWith(persistence.OpenExisting)
 	if err != nil {
@@ -98,8 +98,8 @@ func (l StoreLocation) UseExisting(use func(*persistence.Store) error) error {
 	return errors.Join(use(store), store.Close())
 }
 
-// OpenWith opens a database that exists; services may be running on it. The function is
-// persistence.OpenExisting, or persistence.OpenUnchecked.
+// OpenWith opens an existing database, on which services may be running. The argument is
+// persistence.OpenExisting or persistence.OpenUnchecked.
 func (l StoreLocation) OpenWith(
 	open func(string, persistence.ServerOptions) (*persistence.Store, error)) (*persistence.Store, error) {
 	if l.IsServer() {
@@ -156,7 +156,7 @@ func MakeDataDir(dir string) error {
 	return nil
 }
 
-// databaseFiles returns the existing files of SQLite databases.
+// databaseFiles returns the existing files of the SQLite databases that match the pattern.
 func databaseFiles(pattern string) (files []string) {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		found, _ := filepath.Glob(pattern + suffix) // fails for a malformed pattern only, which finds nothing
@@ -165,8 +165,8 @@ func databaseFiles(pattern string) (files []string) {
 	return files
 }
 
-// checkAccess returns an error with the owner if this user may not write a file or folder. The log
-// of a database may vanish meanwhile, because a service that ends removes it.
+// checkAccess returns an error with the owner if this user may not write a file or folder. It
+// ignores a missing file, because a service that ends meanwhile removes the log of its database.
 func checkAccess(path string) error {
 	if err := writable(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s cannot be written: %w%s: give it to this user with chown", path, err,
@@ -176,11 +176,11 @@ func checkAccess(path string) error {
 }
 
 // lockFolder locks the data folder for services of one issuer, because the tokens of one issuer are
-// worth nothing at another. The first service notes its issuer in the folder, and services that
-// start beside it compare theirs.
+// worth nothing at another. The first service notes its issuer in the folder while it has the lock
+// alone. Then it shares the lock with services that start beside it, which compare their issuer.
 func lockFolder(dir, issuer string) (*flock.Flock, error) {
-	lock, note := flock.New(filepath.Join(dir, "issuer.lock"),
-		flock.SetPermissions(0o600)), filepath.Join(dir, "issuer")
+	lock := flock.New(filepath.Join(dir, "issuer.lock"), flock.SetPermissions(0o600))
+	note := filepath.Join(dir, "issuer")
 	alone, err := lock.TryLock()
 	if alone {
 		err = errors.Join(os.WriteFile(note, []byte(issuer), 0o600), lock.Unlock())

@@ -65,7 +65,7 @@ func (t ToolScope) MarshalText() ([]byte, error) {
 // DemoName is the default name of the demo site on its pages, under any issuer.
 const DemoName = "Demo site"
 
-// resources adds a protected resource under the issuer for every upstream.
+// resources makes the first upstream the Resource of config, and the others its MoreServers.
 func (g GatewayConfig) resources(config oauth.Config) oauth.Config {
 	if len(g.Upstreams) == 0 {
 		return config
@@ -81,9 +81,9 @@ func (g GatewayConfig) resources(config oauth.Config) oauth.Config {
 	return config
 }
 
-// check reports every mistake at once; config already contains the resources of the gateway. Each
-// key may be sent only to the upstream that issued it, which only the upstreams can verify. A
-// server that needs no key accepts any, so it cannot verify.
+// check reports every mistake at once; config already contains the resources of the gateway. A key
+// may be sent only to the upstream that issued it, and only the upstreams can tell which one did.
+// An upstream that needs no key accepts every key, so it cannot verify one.
 func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 	if len(g.Upstreams) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 		}
 	}
 	g.HostFields = config.HostFields
-	mistakes = append(mistakes, g.Check(addresses...))
+	mistakes = append(mistakes, g.GatewayConfig.Check(addresses...)) // which reads g.HostFields
 	byUpstream, several := verifier == VerifierUpstream, len(g.Upstreams) > 1
 	if g.hasProgram() && byUpstream {
 		wrong("verifier", "is %q, but a program that is started for a key cannot tell whether the key is valid: "+
@@ -112,7 +112,7 @@ func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 	case g.hasProgram() && isHostToken && several:
 		wrong("credential", "is %q for several upstreams, of which a program cannot tell which keys are its own: run "+
 			"one gateway per upstream", g.Credential)
-	case g.hasProgram():
+	case g.hasProgram(): // the verifier upstream is refused above
 	case isHostToken && several && !byUpstream:
 		wrong("credential", "is %q for several upstreams, but the verifier %q cannot tell which upstream a key "+
 			"belongs to: choose the verifier %q, or one gateway per upstream", g.Credential, verifier, VerifierUpstream)
@@ -131,8 +131,8 @@ func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 	return errors.Join(mistakes...)
 }
 
-// toolScopes returns the scopes that a call of a tool requires: those of every pattern that matches
-// its name in any case, which the upstream may ignore; none for the defaults.
+// toolScopes returns the scopes of all patterns that match the tool, which a call of it requires.
+// It returns none if the default scopes apply. It ignores case, because the upstream may do so.
 func (g GatewayConfig) toolScopes(tool string) (needed oauth.Scopes) {
 	for _, rule := range g.ToolScopes {
 		if access.Globs(strings.ToLower(rule.Pattern), strings.ToLower(tool)) {
@@ -151,7 +151,7 @@ type PolicyConfig struct {
 }
 
 // options returns the options for the rules, and every mistake with the number of its rule.
-func (p PolicyConfig) options(scopes oauth.ScopeCatalogue, roles bool) (options []bootstrap.MCPOption, _ error) {
+func (p PolicyConfig) options(scopes oauth.ScopeCatalogue, haveRoles bool) (options []bootstrap.MCPOption, _ error) {
 	containing := func(name string) (found []string) { // the scope itself and those that imply it
 		for _, scope := range scopes.Known().Values() {
 			if scopes.Expand(oauth.NewScopes(scope)).Has(name) {
@@ -173,7 +173,7 @@ func (p PolicyConfig) options(scopes oauth.ScopeCatalogue, roles bool) (options 
 	} {
 		rules, wrong := access.Parse(list.lines, access.Vocabulary{
 			Fold:   list.fold,
-			Roles:  roles,
+			Roles:  haveRoles,
 			Scopes: containing,
 		})
 		for _, mistake := range wrong {
@@ -194,9 +194,8 @@ type ConnectConfig struct {
 	Proxy    *url.URL `set:"upstream-proxy" secret:"true" allowed:"a URL whose password has %2F for a slash and %23 for #" doc:"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly"`
 }
 
-// open returns the options of the connections to upstreams, or every mistake. http is allowed,
-// because most upstreams run on this computer.
-func (c ConnectConfig) open(config Config) (gateway.Reach, error) {
+// reach returns how the gateway reaches its upstreams, or every mistake.
+func (c ConnectConfig) reach(config Config) (gateway.Reach, error) {
 	roots, err := WithAuthorities(config.RootCAs, c.CAFile)
 	reach := gateway.Reach{Proxy: c.Proxy, RootCAs: roots}
 	mistakes := []error{reach.CheckProxy("upstream-proxy"), mistaken("upstream-ca", "cannot be read", err)}
@@ -209,7 +208,8 @@ func (c ConnectConfig) open(config Config) (gateway.Reach, error) {
 	return reach, errors.Join(mistakes...)
 }
 
-// WithAuthorities returns known, nil for those of the system, with those in the file, "" for none.
+// WithAuthorities returns the known authorities together with those in the file. A nil known stands
+// for those of the system; without a file, WithAuthorities returns known itself.
 func WithAuthorities(known *x509.CertPool, file string) (*x509.CertPool, error) {
 	if file == "" {
 		return known, nil

@@ -60,11 +60,11 @@ func openOperations(ctx context.Context, config Config) (o *operations, err erro
 // attach adds the gauges and the admin handler of an assembled service.
 func (o *operations) attach(s *Service, now func() time.Time) {
 	o.metrics.Gauge("pasteport_mcp_streams", "MCP streams that are open.", func() float64 {
-		streams, _ := s.open()
+		streams, _ := s.countOpen()
 		return float64(streams)
 	})
 	o.metrics.Gauge("pasteport_mcp_sessions", "MCP sessions that are open.", func() float64 {
-		_, sessions := s.open()
+		_, sessions := s.countOpen()
 		return float64(sessions)
 	})
 	o.metrics.Counter("pasteport_store_collisions_total",
@@ -82,8 +82,9 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 				}
 				_, path := uri.SplitOrigin(server.Resource.String())
 				found := admin.Activity{Name: server.Name, Resource: server.Resource.String()}
-				slots := o.metrics.LastDay(cmp.Or(path, "/"), path+"/", guard.MessagePath(server.Resource))
-				for _, slot := range slots {
+				// Clients use the path with or without a slash, or post messages of HTTP+SSE.
+				routes := []string{cmp.Or(path, "/"), path + "/", guard.MessagePath(server.Resource)}
+				for _, slot := range o.metrics.LastDay(routes...) {
 					found.Slots = append(found.Slots, admin.Slot(slot))
 				}
 				all = append(all, found)
@@ -123,8 +124,8 @@ func (o *operations) checks(s *Service) []admin.Check {
 	return checks
 }
 
-// noteProxy remembers a proxy on this computer or a private network. A stranger on the internet
-// can send the header, too.
+// noteProxy remembers a peer that has named a client, but only one on this computer or a private
+// network: a stranger on the internet can name a client, too.
 func (o *operations) noteProxy(peer netip.Addr) {
 	if peer.IsLoopback() || peer.IsPrivate() {
 		o.unlisted.Store(&peer)
@@ -173,8 +174,7 @@ func (s *Service) AdminAddr() net.Addr {
 	return s.operations.listener.Addr()
 }
 
-// requestLog adds the ids of the request and its trace to every line that is logged during the
-// request.
+// requestLog adds the ids of the request and of its trace to each line logged during the request.
 type requestLog struct{ slog.Handler }
 
 func (h requestLog) Handle(ctx context.Context, record slog.Record) error {
@@ -208,7 +208,7 @@ func accessLog(logger *slog.Logger) echo.MiddlewareFunc {
 	}
 }
 
-// logAccess is a separate function, so that an idle stream does not keep its stack frame.
+// logAccess is a separate function, so that an open stream does not keep its variables in memory.
 func logAccess(handler slog.Handler, c echo.Context, began time.Time) {
 	r, now := c.Request(), time.Now()
 	if !handler.Enabled(r.Context(), slog.LevelInfo) {

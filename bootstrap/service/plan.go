@@ -26,18 +26,17 @@ import (
 	"github.com/pasteport/pasteport/domain/uri"
 )
 
-// Plan is a Config without mistakes, with what its texts and files describe. Open opens the
-// service.
+// Plan is a checked Config, with the values that its texts and files describe.
 type Plan struct {
 	Config                           // whose issuer is empty if it depends on the address to listen on
-	verifiers []oauth.BearerVerifier // of the upstreams; or one for all servers, nil for the demo site
+	verifiers []oauth.BearerVerifier // one for each upstream, or one for all servers; none for the demo site
 	reach     gateway.Reach
 	policy    []bootstrap.MCPOption
 	tls       *tls.Config // nil for plain HTTP
 }
 
-// namingRoles are the verifiers that can take away a role or a scope. With them, tokens in use are
-// verified at recheckEvery, unless the operator sets another interval.
+// namingRoles are the verifiers that can take a role or a scope away from a token. With them,
+// tokens in use are verified at recheckEvery, unless the operator sets another interval.
 var namingRoles = []string{VerifierFile, VerifierHTTP, VerifierIntrospection}
 
 const recheckEvery = 5 * time.Minute
@@ -61,6 +60,7 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 	}
 	c.Logger = c.NewLogger(log)
 	mistakes := []error{err, checkAddress("addr", c.Addr, DefaultAddr)}
+	// unused refuses settings. The reason follows "is set, but".
 	unused := func(reason string, names ...string) { mistakes = append(mistakes, table.Refuse(reason, names...)) }
 	switch {
 	case c.IsAlone():
@@ -77,7 +77,7 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
 		mistakes = append(mistakes, mistaken("demo-token", "is invalid", err))
 	} else {
-		field := verifierField{"demo-token", c.EditorToken != "", false, VerifierSite}
+		field := verifierField{name: "demo-token", isSet: c.EditorToken != "", verifier: VerifierSite}
 		mistakes = append(mistakes, field.check(c.verifier()))
 	}
 	if c.AdminAddr != "" && c.AdminAddr != AdminOff {
@@ -100,30 +100,29 @@ func (c Config) Plan() (*Plan, error) {
 		c.Now = time.Now
 	}
 	p := &Plan{Config: c}
-	mistakes := make([]error, 5)
+	var wrongLogo, wrongTLS, wrongReach, wrongVerifiers, wrongPolicy error
 	if c.LogoFile != "" {
-		var err error
-		p.Appearance.Logo, err = settings.ReadFile(c.LogoFile, logoLimit)
-		mistakes[0] = mistaken("logo", "cannot be read", err)
+		p.Appearance.Logo, wrongLogo = settings.ReadFile(c.LogoFile, logoLimit)
 	}
-	p.tls, mistakes[1] = c.TLS.open(c)
+	p.tls, wrongTLS = c.TLS.load(c)
 	if c.Gateway.hasURL() {
-		p.reach, mistakes[2] = c.Gateway.Connect.open(c)
+		p.reach, wrongReach = c.Gateway.Connect.reach(c)
 	}
-	p.verifiers, mistakes[3] = c.verifiers(p.reach)
+	p.verifiers, wrongVerifiers = c.verifiers(p.reach)
 	if c.IsGateway() {
 		scopes := c.authorization().ProtectedResources()[0].Scopes
-		p.policy, mistakes[4] = c.Gateway.Policy.options(scopes, c.verifier() != VerifierUpstream)
+		p.policy, wrongPolicy = c.Gateway.Policy.options(scopes, c.verifier() != VerifierUpstream)
 	}
-	complete := *p
+	complete := *p // with an issuer, only for check
 	if addr, err := net.ResolveTCPAddr("tcp", c.Addr); err == nil && c.Issuer == "" && c.Development &&
 		addr.IP.IsLoopback() {
 		complete.Issuer = c.LocalIssuer(addr)
 	}
-	return p, errors.Join(append(mistakes, complete.check())...)
+	return p, errors.Join(mistaken("logo", "cannot be read", wrongLogo), wrongTLS, wrongReach, wrongVerifiers,
+		wrongPolicy, complete.check())
 }
 
-// check reports the mistakes in what the other methods do not read.
+// check reports the mistakes that Config.Plan does not find while it reads files and texts.
 func (p *Plan) check() error {
 	var noIssuer error
 	if p.Issuer == "" {
@@ -147,8 +146,8 @@ func (p *Plan) check() error {
 		mistakes = append(mistakes, oauth.NewMistake("allowed-hosts",
 			"is set, but a server with a public issuer accepts every Host: leave it out"))
 	}
-	for _, network := range p.TrustedProxies { // in one that covers every address, a client could claim any address
-		if network.Bits() == 0 {
+	for _, network := range p.TrustedProxies {
+		if network.Bits() == 0 { // any client would be a trusted proxy, and could claim any address
 			mistakes = append(mistakes, oauth.NewMistake("trusted-proxies", "has %s, which covers every address: name "+
 				"the networks of your own proxies", network))
 		}
@@ -167,7 +166,8 @@ func (p *Plan) check() error {
 	return errors.Join(mistakes...)
 }
 
-// mistaken reports an error about the value of a setting, nil for none, after a verb or "".
+// mistaken returns a Mistake whose text is the setting, the verb, which may be "", and the error.
+// It returns nil if err is nil.
 func mistaken(setting, verb string, err error) error {
 	if err == nil {
 		return nil
@@ -180,7 +180,7 @@ func mistaken(setting, verb string, err error) error {
 func (p *Plan) oauth() (oauth.Config, error) {
 	config, err := p.resourceServers(p.Gateway.resources(p.authorization()))
 	for i, verifier := range p.verifiers {
-		if i == 0 {
+		if i == 0 { // for Resource; the others are for MoreServers, in the order of the upstreams
 			config.Verifier = verifier
 			continue
 		}
@@ -225,7 +225,7 @@ func (c Config) LocalIssuer(listener net.Addr) string {
 // Resolve fills in the settings that depend on others. The issuer stays empty if the system chooses
 // the port.
 func (c *Config) Resolve() {
-	resource := c.Resource
+	given := c.Resource
 	if addr, err := net.ResolveTCPAddr("tcp", c.Addr); c.Issuer == "" && err == nil && addr.Port != 0 {
 		c.Issuer = c.LocalIssuer(addr)
 	}
@@ -241,18 +241,18 @@ func (c *Config) Resolve() {
 	}
 	common := c.authorization().WithDefaults() // config has the scopes of the first of the ResourceServers
 	c.Scopes, c.DefaultScopes = common.Scopes, common.DefaultScopes
-	if c.Issuer == "" {
-		c.Resource = resource
+	if c.Issuer == "" { // the default would have no host
+		c.Resource = given
 	}
 	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
 }
 
 // GrantSettings returns what a command needs to find the grants in the store of a service, and to
-// register clients.
+// register clients. The command may run without the upstreams and names that its service has.
 func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 	mayBeGateway := c.IsSite() && c.Appearance.Name == "" && c.ResourceName == ""
 	c.Resolve()
-	if mayBeGateway { // a command without the settings of its service
+	if mayBeGateway { // else the grants of a gateway would have the name of the demo site
 		c.ResourceName = c.Resource
 	}
 	config, _ := c.resourceServers(c.Gateway.resources(c.authorization()))
@@ -260,14 +260,14 @@ func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 		config.AllowClient = c.Allows
 	}
 	if c.verifier() == VerifierUpstream {
-		config.Verifier = new(check.Verifier) // by its type, every field of the credential identifies a person
+		config.Verifier = new(check.Verifier) // a FieldsVerifier, so that all required fields identify a grant
 	}
 	config.Secrets = store
 	return config.GrantSettings()
 }
 
-// siteName names the demo site on its pages. Other services without a name have the host of their
-// issuer there.
+// siteName returns the name of the site on the pages, or "" for the host of the issuer. Only the
+// demo site has a default name.
 func (c Config) siteName() string {
 	if c.IsSite() {
 		return cmp.Or(c.Appearance.Name, DemoName)

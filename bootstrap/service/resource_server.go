@@ -42,7 +42,7 @@ func (r ResourceServer) MarshalYAML() (any, error) {
 	return mapping(r), nil
 }
 
-// protected returns the server for the Config, with the secret of its file.
+// protected returns the server for the oauth.Config, and reads the secret from its file.
 func (r ResourceServer) protected() (server oauth.ProtectedServer, err error) {
 	server = oauth.ProtectedServer{
 		Resource:      r.URL,
@@ -64,8 +64,8 @@ func (r ResourceServer) protected() (server oauth.ProtectedServer, err error) {
 	return server, err
 }
 
-// resourceServers adds the MCP servers elsewhere to the config, with every mistake in their
-// mappings.
+// resourceServers makes the first MCP server elsewhere the Resource of the config, and adds the
+// others to MoreServers. It reports every mistake in their mappings.
 func (c Config) resourceServers(config oauth.Config) (oauth.Config, error) {
 	var mistakes []error
 	common := config.WithDefaults()
@@ -88,7 +88,7 @@ func (c Config) resourceServers(config oauth.Config) (oauth.Config, error) {
 	return config.NamedAfter(c.Appearance.Name), errors.Join(mistakes...)
 }
 
-// nameServers names resource-servers in the mistakes about fields that it fills in.
+// nameServers changes the field of mistakes to resource-servers if that setting fills in the field.
 func nameServers(err error) {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand, because each branch is a mistake
 	case *oauth.Mistake:

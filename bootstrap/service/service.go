@@ -46,14 +46,14 @@ type Service struct {
 	prefix     string                 // path of the issuer
 	servers    []*bootstrap.MCPServer // the demo site's, or one for each upstream
 	upstreams  *upstreams.Watch
-	checked    func([]UpstreamStatus)
+	checked    func([]UpstreamStatus) // Config.UpstreamsChecked
 	logger     *slog.Logger
 	store      *persistence.Store
 	audit      *audit.File // nil without an audit file
 	tls        *tls.Config // nil without TLS
 	operations *operations
 	bounds     httpserver.Bounds
-	close      []func() error // what is open, in the order in which it was opened
+	closers    []func() error // of what is open, in the order in which it was opened
 }
 
 // Open plans a service and opens it.
@@ -65,8 +65,7 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 	return plan.Open(ctx)
 }
 
-// Open opens both databases and mounts every endpoint, in the order that a host uses: store, OAuth
-// server, MCP server, Register.
+// Open opens the admin listener, the databases and the audit file, and mounts every endpoint.
 func (p *Plan) Open(ctx context.Context) (*Service, error) {
 	config := p.Config
 	operations, err := openOperations(ctx, config)
@@ -84,14 +83,14 @@ func (p *Plan) Open(ctx context.Context) (*Service, error) {
 		tls:        p.tls,
 		bounds:     httpserver.BoundsFor(connections),
 		checked:    config.UpstreamsChecked,
-		close:      []func() error{operations.close},
+		closers:    []func() error{operations.close},
 	}
-	for _, open := range []func() error{
+	for _, step := range []func() error{
 		func() error { return service.openDatabases(config) },
 		func() error { return service.openAudit(config) },
 		func() error { return service.assemble(ctx, p) },
 	} {
-		if err := open(); err != nil {
+		if err := step(); err != nil {
 			return nil, errors.Join(err, service.Close())
 		}
 	}
@@ -107,10 +106,10 @@ func (s *Service) openDatabases(config Config) (err error) {
 		if err != nil {
 			return err
 		}
-		s.close = append(s.close, lock.Close)
+		s.closers = append(s.closers, lock.Close)
 	}
 	if config.IsSite() {
-		if s.Site, err = demosite.Open(config.DataDir); err != nil {
+		if s.Site, err = demosite.Open(config.DataDir); err != nil { // it keeps no file open
 			return err
 		}
 	}
@@ -119,11 +118,12 @@ func (s *Service) openDatabases(config Config) (err error) {
 	case config.Database.SecretFile != "" && errors.Is(err, fs.ErrPermission):
 		return mistaken("server-secret", "", err)
 	case err == nil:
-		s.close = append(s.close, s.store.Close)
+		s.closers = append(s.closers, s.store.Close)
 	}
 	return err
 }
 
+// assemble makes the OAuth server and the MCP servers and mounts them, as a host does.
 func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	config := p.Config
 	authorization, err := p.oauth()
@@ -145,7 +145,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	if err != nil {
 		return err
 	}
-	s.close = append(s.close, func() error { s.Authz.Close(); return nil })
+	s.closers = append(s.closers, func() error { s.Authz.Close(); return nil })
 	// Other verifiers do not know the site's own tokens.
 	if config.verifier() == VerifierSite {
 		if s.NewToken, err = s.Site.EnsureEditorToken(config.EditorToken); err != nil {
@@ -156,7 +156,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 		return err
 	}
 	s.upstreams = config.watch(s.servers, s.Authz.Resources())
-	s.close = append(s.close, func() error { s.upstreams.Close(); return nil })
+	s.closers = append(s.closers, func() error { s.upstreams.Close(); return nil })
 	s.Echo.HideBanner, s.Echo.HidePort = true, true
 	s.Echo.IPExtractor = forwarded.Extractor{
 		Proxies:  config.TrustedProxies,
@@ -181,13 +181,14 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 			return err
 		}
 	}
-	s.Echo.POST("/", echo.NotFoundHandler) // for an app with only the host, whose message names the servers
+	s.Echo.POST("/", echo.NotFoundHandler) // instead of 405, so that answerError helps an app with only the host
 	s.Echo.HTTPErrorHandler = s.answerError
 	s.operations.attach(s, config.Now)
 	return nil
 }
 
-// answerError names the MCP servers to an app that was given the wrong URL.
+// answerError names the MCP servers to an app that was given the wrong URL. If the URL lacks only
+// the path of the issuer, it says that a proxy has removed it.
 func (s *Service) answerError(err error, c echo.Context) {
 	if errors.Is(err, echo.ErrNotFound) {
 		var urls []string
@@ -232,19 +233,19 @@ func (s *Service) Drain() {
 	}
 }
 
-// open counts the open streams and sessions.
-func (s *Service) open() (streams, sessions int) {
+// countOpen counts the open streams and sessions.
+func (s *Service) countOpen() (streams, sessions int) {
 	for _, server := range s.servers {
-		itsStreams, itsSessions := server.Open()
+		itsStreams, itsSessions := server.Open() // their numbers
 		streams, sessions = streams+itsStreams, sessions+itsSessions
 	}
 	return streams, sessions
 }
 
-// Close ends the background work and closes the databases and the admin listener.
+// Close ends the background work and closes what Open has opened, in reverse order.
 func (s *Service) Close() (err error) {
-	for _, closed := range slices.Backward(s.close) {
-		err = errors.Join(err, closed())
+	for _, closeOne := range slices.Backward(s.closers) {
+		err = errors.Join(err, closeOne())
 	}
 	return err
 }
@@ -253,8 +254,7 @@ func (s *Service) Close() (err error) {
 // github.com/pasteport/pasteport/bootstrap/service.version=v1.2.3".
 var version string
 
-// Version returns the version of the linker flag or, without it, the one that the Go toolchain has
-// stamped into the binary.
+// Version returns the version that the linker flag, or else the Go toolchain, put into the binary.
 func Version() string {
 	build, ok := debug.ReadBuildInfo()
 	if version != "" || !ok {
@@ -268,6 +268,7 @@ func Version() string {
 	return build.Main.Version
 }
 
+// newServers returns the MCP servers of this process, in the order of the upstreams of a gateway.
 func (s *Service) newServers(p *Plan) (servers []*bootstrap.MCPServer, err error) {
 	config := p.Config
 	common := []bootstrap.MCPOption{
@@ -300,10 +301,10 @@ func (s *Service) newServers(p *Plan) (servers []*bootstrap.MCPServer, err error
 		return []*bootstrap.MCPServer{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
-	known := s.Authz.Resources()
+	resources := s.Authz.Resources() // the same number in the same order, as GatewayConfig.resources added them
 	for i, address := range g.Upstreams {
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz),
-			bootstrap.WithResource(known[i].Resource.String()))
+			bootstrap.WithResource(resources[i].Resource.String()))
 		if len(g.ToolScopes) > 0 {
 			options = append(options, bootstrap.WithToolScopes(g.toolScopes))
 		}
@@ -311,7 +312,7 @@ func (s *Service) newServers(p *Plan) (servers []*bootstrap.MCPServer, err error
 		to := g.GatewayConfig
 		to.VerifiesTokens = config.verifier() == VerifierUpstream
 		to.Reach, to.Logger, to.Observe = p.reach, config.Logger, func(r bootstrap.UpstreamRequest) {
-			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)
+			s.operations.metrics.Upstream(resources[i].Resource.String(), r.Method, r.Status, r.Took)
 		}
 		server, err := bootstrap.NewGateway(address.Upstream, to, options...)
 		if err != nil {
@@ -322,8 +323,7 @@ func (s *Service) newServers(p *Plan) (servers []*bootstrap.MCPServer, err error
 	return servers, nil
 }
 
-// TLSConfig chooses the source of the certificate: two files, an ACME authority, or none behind a
-// proxy that terminates TLS.
+// TLSConfig chooses the source of the certificate: two files, an ACME authority, or none.
 type TLSConfig struct {
 	CertFile  string   `set:"tls-cert" unset:"plain HTTP, for a TLS proxy in front" path:"file" example:"/etc/pasteport/cert.pem" doc:"PEM file with the certificate chain; reloaded when it changes"`
 	KeyFile   string   `set:"tls-key" path:"file" example:"/etc/pasteport/key.pem" doc:"PEM file with the private key of tls-cert"`
@@ -332,8 +332,8 @@ type TLSConfig struct {
 	Directory string   `set:"acme-directory" default:"https://acme-v02.api.letsencrypt.org/directory" doc:"ACME directory URL of the certificate authority"`
 }
 
-// open returns the TLS configuration, nil for plain HTTP, or every mistake.
-func (c TLSConfig) open(config Config) (*tls.Config, error) {
+// load returns the TLS configuration, nil for plain HTTP, or every mistake.
+func (c TLSConfig) load(config Config) (*tls.Config, error) {
 	var mistakes []error
 	wrong := func(setting, sentence string, values ...any) {
 		mistakes = append(mistakes, oauth.NewMistake(setting, sentence, values...))
@@ -344,25 +344,25 @@ func (c TLSConfig) open(config Config) (*tls.Config, error) {
 	if c.Email != "" && len(c.Domains) == 0 {
 		wrong("acme-email", "is set, but acme-domains is empty: leave it out, or name the domains")
 	}
-	for _, domain := range c.Domains {
-		if !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "*/: ") {
+	for _, name := range c.Domains {
+		if !strings.Contains(strings.Trim(name, "."), ".") || strings.ContainsAny(name, "*/: ") {
 			wrong("acme-domains", "has %q, which an ACME authority cannot validate: write domains like "+
-				"cms.example.com", domain)
+				"cms.example.com", name)
 		}
 	}
 	if !strings.HasPrefix(c.Directory, "https://") && len(c.Domains) > 0 {
 		wrong("acme-directory", "is not https: write the directory URL of the authority, for example %s",
 			certificates.LetsEncrypt)
 	}
-	var opened *tls.Config
+	var loaded *tls.Config
 	switch {
 	case c.CertFile+c.KeyFile != "":
 		files, err := certificates.OpenFiles("tls", c.CertFile, c.KeyFile, config.Now, config.Logger)
 		if mistakes = append(mistakes, err); err == nil {
-			opened = files.TLS()
+			loaded = files.TLS()
 		}
 	case len(c.Domains) > 0:
-		opened = certificates.Authority{
+		loaded = certificates.Authority{
 			Directory: c.Directory,
 			Domains:   c.Domains,
 			Email:     c.Email,
@@ -370,5 +370,5 @@ func (c TLSConfig) open(config Config) (*tls.Config, error) {
 			Roots:     config.RootCAs,
 		}.TLS()
 	}
-	return opened, errors.Join(mistakes...)
+	return loaded, errors.Join(mistakes...)
 }

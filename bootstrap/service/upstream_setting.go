@@ -36,12 +36,12 @@ func (u *Upstream) UnmarshalText(text []byte) error {
 		u.URL = target
 		return nil
 	}
-	// A mistake in the command is not one of the setting, which repeats its value.
+	// A mistake returned here would be reported with the whole text, which may have a secret.
 	u.Upstream, u.Mistake = parseProgram(command)
 	return nil
 }
 
-// MarshalYAML returns the text that UnmarshalText reads, or a mapping if none has every field.
+// MarshalYAML returns the text that UnmarshalText reads, or a mapping for a Dir, which no text has.
 func (u Upstream) MarshalYAML() (any, error) {
 	if u.Dir != "" {
 		type mapping Upstream
@@ -57,18 +57,18 @@ func (u Upstream) MarshalYAML() (any, error) {
 	return u.Path + " = " + target, nil
 }
 
-// watch returns the checks of the upstreams, whose servers and resources are in the same order.
+// watch returns the checks of the upstreams. Its arguments are in the order of the upstreams.
 func (c Config) watch(servers []*bootstrap.MCPServer, resources []oauth.ProtectedResource) *upstreams.Watch {
 	var all []*upstreams.Upstream
 	named := map[string]int{}
-	for _, to := range c.Gateway.Upstreams {
-		named[to.name()]++
+	for _, upstream := range c.Gateway.Upstreams {
+		named[upstream.name()]++
 	}
-	for i, to := range c.Gateway.Upstreams {
-		address, _, _ := strings.Cut(to.URL, "?") // the query may have a key
+	for i, upstream := range c.Gateway.Upstreams {
+		address, _, _ := strings.Cut(upstream.URL, "?") // the query may have a key
 		u := &upstreams.Upstream{
-			Name:     to.name(),
-			Address:  cmp.Or(address, to.name()),
+			Name:     upstream.name(),
+			Address:  cmp.Or(address, upstream.name()),
 			Resource: resources[i].Resource.String(),
 			Gateway:  servers[i],
 		}
@@ -87,7 +87,7 @@ func (u Upstream) name() string {
 		return programPrefix + " " + u.Command
 	}
 	address, err := url.Parse(u.URL)
-	if err != nil { // checkUpstreams has reported it
+	if err != nil { // GatewayConfig.check has reported it
 		return ""
 	}
 	return (&url.URL{Scheme: address.Scheme, Host: address.Host}).String()

@@ -36,11 +36,11 @@ type Verification struct {
 	IntrospectionScopes       bool   `set:"introspection-scopes" doc:"limit what people can grant with a token to the scopes in the introspection response"`
 }
 
-// verifierField describes a field of a Config and the verifier that uses it.
+// verifierField describes a setting and the only verifier that uses it.
 type verifierField struct {
-	name          string
-	set, required bool
-	of            string
+	name            string
+	isSet, required bool
+	verifier        string
 }
 
 // checkVerification reports every mistake in the fields of a verifier, each with the remedy.
@@ -72,15 +72,15 @@ func (c Config) checkVerification() error {
 
 func (f verifierField) check(chosen string) error {
 	switch {
-	case f.of == chosen && f.required && !f.set:
+	case f.verifier == chosen && f.required && !f.isSet:
 		return oauth.NewMistake(f.name, "is empty: the verifier %q needs it", chosen)
-	case f.of != chosen && f.set:
-		return oauth.NewMistake(f.name, "is set, but verifier is %q: leave it out, or choose %q", chosen, f.of)
+	case f.verifier != chosen && f.isSet:
+		return oauth.NewMistake(f.name, "is set, but verifier is %q: leave it out, or choose %q", chosen, f.verifier)
 	}
 	return nil
 }
 
-// verifier returns the kind of verifier that is chosen, also by default.
+// verifier returns the verifier that is chosen, or else the default.
 func (c Config) verifier() string {
 	switch {
 	case c.Verification.Verifier != "":
@@ -91,7 +91,7 @@ func (c Config) verifier() string {
 	return VerifierSite
 }
 
-// verifiers returns the verifiers of a Plan, and every mistake in the fields that they use.
+// verifiers returns Plan.verifiers, and every mistake in the settings that they use.
 func (c Config) verifiers(reach gateway.Reach) (all []oauth.BearerVerifier, err error) {
 	v, transport := c.Verification, remote.Transport{Options: gateway.Reach{RootCAs: c.RootCAs}, Logger: c.Logger}
 	switch c.verifier() {
@@ -106,7 +106,7 @@ func (c Config) verifiers(reach gateway.Reach) (all []oauth.BearerVerifier, err 
 			all = append(all, check.NewVerifier(u.URL, to, scopes)) // GatewayConfig.check reports mistakes
 		}
 	case VerifierFile:
-		if v.TokenFile == "" {
+		if v.TokenFile == "" { // checkVerification reports it
 			break
 		}
 		file, wrong := tokenfile.Open(v.TokenFile, c.Logger)

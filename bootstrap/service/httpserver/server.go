@@ -89,7 +89,7 @@ func New(handler http.Handler, b Bounds, logger *slog.Logger) *Server {
 }
 
 // Serve accepts connections until the server is shut down or closed; with a TLSConfig it serves
-// TLS, including HTTP/2. Further connections wait.
+// TLS, including HTTP/2. Connections beyond the limit wait.
 func (s *Server) Serve(listener net.Listener) error {
 	limited := limitListener{listener, make(chan struct{}, s.connections)}
 	s.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -121,10 +121,10 @@ func (s *Server) ServeAndDrain(ctx context.Context, listener net.Listener) error
 	return nil
 }
 
-// limitListener accepts a connection when there is a free slot. The server frees the slot of a
-// connection that is closed. Unlike netutil.LimitListener, it leaves connections as they are:
-// net/http looks for CloseWrite, so that a client can read the refusal of a request that it has not
-// sent in full.
+// limitListener accepts a connection when a slot is free. Server.Serve frees the slot of a
+// connection that is closed or hijacked. Unlike netutil.LimitListener, it leaves connections as
+// they are: net/http looks for CloseWrite, so that a client can read the refusal of a request that
+// it has not sent in full.
 type limitListener struct {
 	net.Listener
 	slots chan struct{}
@@ -140,8 +140,8 @@ func (l limitListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// limitRequests refuses requests beyond the limit on connections, which only HTTP/2 can exceed. The
-// refusal has no body, because a body waits for the client's flow control.
+// limitRequests refuses requests while as many run as there may be connections, which takes HTTP/2.
+// The refusal has no body, because a body waits for the client's flow control.
 func limitRequests(requests int, next http.Handler) http.Handler {
 	slots := make(chan struct{}, requests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

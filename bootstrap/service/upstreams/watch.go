@@ -21,9 +21,9 @@ import (
 // limit is the time limit of a check. A server that takes longer is slow.
 const limit = 5 * time.Second
 
-// The intervals of the checks, to which up to a tenth is added at random. A server that is down and
-// names a time gets the next one then. A failed call asks for a check at once, but not twice within
-// the shortest interval.
+// The intervals of the checks, to which up to a tenth is added at random. A server that is down may
+// name a longer time until the next check. A failed call causes a check at once, but not twice
+// within the shortest interval.
 const (
 	interval         = time.Minute
 	outageInterval   = 5 * time.Second
@@ -63,15 +63,15 @@ func (w *Watch) Start(report func([]Status)) {
 	})
 }
 
-// follow calls checked after the first check.
+// follow checks the upstream at its intervals. It calls checked after the first check.
 func (w *Watch) follow(u *Upstream, checked func()) {
 	found := w.check(w.running, u)
 	checked()
-	var asked time.Time // when a failed call asked for a check last
+	var asked time.Time // when a failed call last caused a check
 	for {
 		pause := next(found)
 		failed := u.Gateway.UpstreamFailed()
-		if found.IsProblem() { // which is checked at its intervals
+		if found.IsProblem() { // failed calls show nothing new: keep to the intervals
 			failed = nil
 		}
 		select {
@@ -108,7 +108,7 @@ func (w *Watch) Check(ctx context.Context) []Status {
 	return w.Statuses()
 }
 
-// check logs only a change of the state or its detail, and an outage once.
+// check checks the upstream, and logs a new state or a new cause, but an outage only once.
 func (w *Watch) check(ctx context.Context, u *Upstream) bootstrap.UpstreamState {
 	u.checking.Lock()
 	defer u.checking.Unlock()
@@ -186,7 +186,7 @@ func (s Status) describe() admin.Description {
 	}
 }
 
-// Checks are tolerated, because the authorization server and the other upstreams still answer.
+// Checks returns readiness checks, which may fail, because the rest of the service still answers.
 func (w *Watch) Checks() (checks []admin.Check) {
 	for _, u := range w.all {
 		checks = append(checks, admin.Check{
@@ -201,7 +201,7 @@ func (w *Watch) Checks() (checks []admin.Check) {
 	return checks
 }
 
-// Results are for the admin page, which only this computer can read.
+// Results returns the statuses for the admin page, which only this computer can read.
 func (w *Watch) Results() (results []admin.Upstream) {
 	for _, s := range w.Statuses() {
 		results = append(results, admin.Upstream{
@@ -214,7 +214,7 @@ func (w *Watch) Results() (results []admin.Upstream) {
 	return results
 }
 
-// Gauges leave out upstreams of which nothing is known.
+// Gauges returns the statuses for the metrics, without upstreams whose state is unknown yet.
 func (w *Watch) Gauges() (gauges []telemetry.UpstreamGauge) {
 	for _, s := range w.Statuses() {
 		if s.State != bootstrap.UpstreamUnknown {
