@@ -12,9 +12,9 @@ import (
 
 const helpWidth = 110
 
-// Flags adds the flags of the named settings to a command, or of all settings when none is named,
-// with their help, and returns it. The settings are read before the command runs, unless it has its
-// own PreRunE.
+// Flags adds the flags of the named settings, or of all settings if no name is given, to the
+// command of this table, and returns the command. Its PreRunE reads the settings; a command that
+// has its own PreRunE reads them there.
 func (t *Table) Flags(command *cobra.Command, names ...string) *cobra.Command {
 	if len(names) > 0 {
 		t.wanted = names
@@ -39,8 +39,8 @@ func (t *Table) usage(command *cobra.Command) error {
 	fmt.Fprintf(&text, "Usage:\n  %s\n", command.UseLine())
 	if command.HasAvailableSubCommands() {
 		text.WriteString("\nCommands:\n")
-		for _, below := range command.Commands() {
-			fmt.Fprintf(&text, "  %-*s  %s\n", below.NamePadding(), below.Name(), below.Short)
+		for _, sub := range command.Commands() {
+			fmt.Fprintf(&text, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
 		}
 	}
 	if command.HasExample() {
@@ -85,7 +85,7 @@ func Complete(command *cobra.Command) {
 			"file":   cobra.ShellCompDirectiveDefault,
 			"folder": cobra.ShellCompDirectiveFilterDirs,
 		}[s.tag.Get("path")]
-		// Fails only for an unknown or a second flag.
+		// It fails only for an unknown flag, or for one that is registered already.
 		_ = command.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(choices, directive))
 	})
 	for _, sub := range command.Commands() {
@@ -93,8 +93,8 @@ func Complete(command *cobra.Command) {
 	}
 }
 
-// ExplainFlag suggests the right name for an unknown flag. It repeats only the name of a flag,
-// because the rest can be a secret.
+// ExplainFlag suggests the right name for an unknown flag. Of an unknown or malformed flag, it
+// repeats at most the name, because the rest can be a secret.
 func ExplainFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var malformed *pflag.InvalidSyntaxError

@@ -62,19 +62,19 @@ func (t *Table) WriteReference(w io.Writer) error {
 		return err
 	}
 	return t.write(w, "| **%s** | | |\n", "", func(s *setting) string {
-		value := cmp.Or(s.tag.Get("unset"), "none")
-		switch set := s.flag.DefValue; {
+		shown := cmp.Or(s.tag.Get("unset"), "none")
+		switch value := s.flag.DefValue; {
 		case s.tag.Get("unset") != "":
-		case set == "false":
-			value = "off"
-		case set != "":
-			value = "`" + set + "`"
+		case value == "false":
+			shown = "off"
+		case value != "":
+			shown = "`" + value + "`"
 		}
-		return fmt.Sprintf("| `%s` | %s | %s |\n", s.name, value, strings.ReplaceAll(s.doc, "|", "\\|"))
+		return fmt.Sprintf("| `%s` | %s | %s |\n", s.name, shown, strings.ReplaceAll(s.doc, "|", "\\|"))
 	})
 }
 
-// write prints the entries that are not empty, below the title of their group.
+// write prints the nonempty entries, each group below its title. between separates the groups.
 func (t *Table) write(w io.Writer, title, between string, entry func(*setting) string) error {
 	var text strings.Builder
 	group := ""
@@ -133,7 +133,7 @@ func (s *setting) schema() (*jsonschema.Schema, error) {
 	for _, choice := range s.choices() {
 		property.Enum = append(property.Enum, choice)
 	}
-	if s.isList() {
+	if s.isList() { // one item may stand without the list
 		items := []*jsonschema.Schema{&property}
 		if s.keys() != nil {
 			mapping, err := jsonschema.ForType(s.item(), nil)

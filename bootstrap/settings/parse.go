@@ -57,7 +57,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 		return netip.PrefixFrom(address, address.BitLen()), nil
 	}
 	network, err := netip.ParsePrefix(text)
-	if err == nil && network.Addr().Is4In6() { // addresses are unmapped before they are compared
+	if err == nil && network.Addr().Is4In6() { // it would contain none of our addresses, which are unmapped
 		err = errors.New("an IPv4 network is written as one")
 	}
 	return network, err
@@ -80,7 +80,7 @@ func formatSize(size int64) string {
 	return strconv.FormatInt(size, 10) + units[0]
 }
 
-// parseDuration reads a duration in the syntax of Go, or in days. Zero is read as off.
+// parseDuration reads whole days, such as 7d, or the syntax of Go, in which zero means oauth.Off.
 func parseDuration(text string) (time.Duration, error) {
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
 		number, err := strconv.ParseUint(days, 10, 16)

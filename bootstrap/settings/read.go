@@ -36,8 +36,8 @@ func (s *setting) mistake(sentence string, values ...any) error {
 	return oauth.NewMistake(s.name, sentence, values...)
 }
 
-// read sets the value from the flag, or else from the environment, or else from the file. A command
-// that does not want the setting may run without permission to read a secret.
+// read sets the value from the flag, or else from the environment, or else from the file. It reads
+// the file of a secret only if the command wants it, because others may have no permission.
 func (s *setting) read(inFile entry, wanted bool) (err error) {
 	value, node := os.Getenv(variable(s.name)), inFile.value
 	switch {
@@ -81,9 +81,9 @@ func ReadSecret(path string) (string, error) {
 	return secret, nil
 }
 
-// typedNode returns the value of a flag, the last one if it is repeated, or of a variable. A list
-// has the items between commas and in lines, where an item with a comma needs quotes, or those of
-// mappings in JSON.
+// typedNode returns the value in the texts of a flag, or in that of a variable: the last text, or a
+// list with the items of all texts. A text has items between commas and in lines, where an item
+// with a comma needs quotes, or one or more mappings in JSON.
 func (s *setting) typedNode(texts ...string) (*yaml.Node, error) {
 	if !s.isList() {
 		return textNode(texts[len(texts)-1]), nil
@@ -92,13 +92,14 @@ func (s *setting) typedNode(texts ...string) (*yaml.Node, error) {
 	for _, text := range texts {
 		if s.keys() != nil && (strings.HasPrefix(text, "{\"") || strings.HasPrefix(text, "[")) {
 			var root yaml.Node
-			if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+			if err := yaml.Unmarshal([]byte(text), &root); err != nil { // JSON is YAML
 				return nil, s.mistake("is %s, which is not JSON: write %s", Hidden, s.allowed())
 			}
-			if root.Content[0].Kind == yaml.SequenceNode {
-				root = *root.Content[0]
+			items := root.Content // the document, which is a single mapping or a list of them
+			if items[0].Kind == yaml.SequenceNode {
+				items = items[0].Content
 			}
-			list.Content = append(list.Content, root.Content...)
+			list.Content = append(list.Content, items...)
 			continue
 		}
 		lines := csv.NewReader(strings.NewReader(text))
@@ -150,7 +151,7 @@ func (s *setting) takeItem(number int, node *yaml.Node, to reflect.Value) error 
 		return s.mistake("is an alias: write the value itself")
 	case node.ShortTag() == "!!null":
 		return s.mistake("has no value: write %s, or leave the line out", s.allowed())
-	case node.Kind == yaml.MappingNode && s.keys() != nil: // whose values are not repeated, because one may be a secret
+	case node.Kind == yaml.MappingNode && s.keys() != nil: // mistakes repeat no value, which may be a secret
 		for pair := range slices.Chunk(node.Content, 2) {
 			if key := pair[0].Value; !slices.Contains(s.keys(), key) {
 				return s.mistake(": number %d has the unknown key %q: write %s", number, key,
@@ -183,10 +184,9 @@ type entry struct {
 	value *yaml.Node
 }
 
-// open reads the file that a flag or the environment names, or the default file of the working
-// folder if there is one.
+// open reads the file that the setting config names, or else pasteport.yaml if that exists.
 func (t *Table) open() (map[string]entry, error) {
-	if err := t.file.read(entry{}, true); err != nil {
+	if err := t.file.read(entry{}, true); err != nil { // the name of the file, which is in no file itself
 		return nil, err
 	}
 	path := cmp.Or(t.config.Path, "pasteport.yaml")
@@ -197,7 +197,7 @@ func (t *Table) open() (map[string]entry, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading the settings: %w: name a readable file with --%s", err, t.file.name)
 	}
-	return t.parse(path, text)
+	return t.parseFile(path, text)
 }
 
 // ReadFile reads a regular file of at most limit bytes. It refuses a pipe, which would block.
@@ -223,9 +223,9 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// parse reports every syntax mistake. The values are checked when they are set. The entries are nil
-// if the text is not a mapping.
-func (t *Table) parse(path string, text []byte) (map[string]entry, error) {
+// parseFile returns the entries of a file by their names, and reports every wrong name. The values
+// are checked when they are set. The entries are nil if the text is not a mapping in YAML.
+func (t *Table) parseFile(path string, text []byte) (map[string]entry, error) {
 	var root, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {

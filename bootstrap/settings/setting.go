@@ -4,19 +4,20 @@
 // Help, completion, mistakes and all that "pasteport config" prints come from the same tags:
 //
 //	set, doc  the name, and what it is for
-//	group     the title in help and tables; a struct's group is that of its fields
+//	group     the title in help and tables; that of a struct applies to its fields
 //	default   the value, as a flag spells it, that a zero field gets
-//	unset     describes a default that depends on other settings
+//	unset     describes what applies if the setting is not set
 //	example   a value, in YAML, for the example file
 //	min, max  the bounds of a number, duration or size; off lets 0 turn off a duration
-//	choices   the values that are allowed, separated by commas; pattern matches them
+//	choices   the allowed values, separated by commas
+//	pattern   a regular expression that matches the allowed values
 //	allowed   completes "write ..." in mistakes, in the plural for a list
 //	path      "file" or "folder", for completion
-//	secret    "true" hides the value, which may be file:PATH; "query" that of a URL; "items" lists
+//	secret    "true" hides the value, which may be file:PATH; "query" hides the query of a URL;
+//	          "items" hides what mistakes repeat of a list
 //	field     another name of the field in an oauth.Mistake
 //
-// The function parse lists the types of fields. A list may also have structs with JSON tags, which
-// are mappings.
+// The function parse lists the types of fields. A list may also have structs with JSON tags.
 package settings
 
 import (
@@ -44,24 +45,24 @@ type setting struct {
 	field   string // path of the field in the configuration
 	value   reflect.Value
 	flag    *pflag.Flag
-	typed   []string // texts of the flag
-	spelled string   // the name as it was set
+	typed   []string // texts of the flag, which may be repeated
+	spelled string   // the name in the spelling in which it was set
 	from    string   // where it was set; "" for the default
 }
 
-// settingsOf returns the settings among the fields of a struct and of the structs in it. Those of
-// an embedded struct have the path of the outer one.
+// settingsOf returns the settings among the fields of a struct and of the structs in it. outer is
+// the path of the struct. The fields of an embedded struct have the path of the outer struct.
 func settingsOf(outer, group string, config reflect.Value) (all []*setting) {
 	for i := range config.NumField() {
 		field, value := config.Type().Field(i), config.Field(i)
-		path, group := outer+field.Name, cmp.Or(field.Tag.Get("group"), group)
+		path, title := outer+field.Name, cmp.Or(field.Tag.Get("group"), group)
 		switch {
 		case field.Tag.Get("set") != "":
-			all = append(all, newSetting(path, group, field.Tag, value))
+			all = append(all, newSetting(path, title, field.Tag, value))
 		case field.Anonymous:
-			all = append(all, settingsOf(outer, group, value)...)
+			all = append(all, settingsOf(outer, title, value)...)
 		case value.Kind() == reflect.Struct:
-			all = append(all, settingsOf(path+".", group, value)...)
+			all = append(all, settingsOf(path+".", title, value)...)
 		}
 	}
 	return all
@@ -105,14 +106,13 @@ func newSetting(path, group string, tag reflect.StructTag, value reflect.Value) 
 	return s
 }
 
-// Set keeps the text of a flag until the settings are read, so that wrong ones are reported
-// together with all other mistakes.
+// Set keeps the text of a flag for Table.Read, which reports all mistakes together.
 func (s *setting) Set(text string) error {
 	s.typed = append(s.typed, text)
 	return nil
 }
 
-// String returns the value of a setting that is not a list.
+// String returns the value, or Hidden for a secret, or "" for a list.
 func (s *setting) String() string { return s.node().Value }
 
 // Type returns the type in help.
@@ -157,7 +157,7 @@ var kinds = map[reflect.Type]kind{
 	reflect.TypeFor[time.Duration](): {"duration", "a duration such as 1h30m", jsonschema.Schema{
 		Types:   textOrNumber,
 		Pattern: durationPattern,
-		Maximum: jsonschema.Ptr(0.0), // of a number
+		Maximum: jsonschema.Ptr(0.0), // a number other than 0 needs a unit
 	}},
 	reflect.TypeFor[string](): {"string", "a text, in quotes if it begins with #", jsonschema.Schema{Type: "string"}},
 }
@@ -205,7 +205,7 @@ func (s *setting) bounds() (text string) {
 	return text
 }
 
-// isAllowed reports whether a value, or an item of a list, that was read from the text may be set.
+// isAllowed reports whether a value, or an item of a list, is allowed. It was read from the text.
 func (s *setting) isAllowed(text string, value reflect.Value) bool {
 	choices, pattern := s.choices(), s.tag.Get("pattern")
 	switch {
@@ -215,12 +215,12 @@ func (s *setting) isAllowed(text string, value reflect.Value) bool {
 	case !value.CanInt(), s.tag.Get("off") != "" && value.Int() == int64(oauth.Off):
 		return true
 	}
-	limit := reflect.New(value.Type()).Elem()
+	limit := reflect.New(value.Type()).Elem() // the minimum, then the maximum; parse fails without the tag
 	isLess := parse(s.tag.Get("min"), limit) == nil && value.Int() < limit.Int()
 	return !isLess && (parse(s.tag.Get("max"), limit) != nil || value.Int() <= limit.Int())
 }
 
-// node returns the value in YAML, without a secret.
+// node returns the value in YAML, with Hidden in place of a secret.
 func (s *setting) node() *yaml.Node {
 	node := new(yaml.Node)
 	if err := node.Encode(printable(s.value)); err != nil {
@@ -247,7 +247,7 @@ func printable(value reflect.Value) any {
 	}
 	switch v := value.Interface().(type) {
 	case time.Duration:
-		return FormatDuration(max(v, 0))
+		return FormatDuration(max(v, 0)) // oauth.Off is negative, and read from 0
 	case int64:
 		return formatSize(v)
 	case *url.URL:

@@ -138,7 +138,7 @@ func (s *sample) table() *Table { return NewTable(s, "Every kind") }
 
 // readText reads the settings from the text of a file.
 func (t *Table) readText(text []byte) error {
-	entries, err := t.parse("f.yaml", text)
+	entries, err := t.parseFile("f.yaml", text)
 	mistakes := []error{err}
 	for _, s := range t.settings {
 		mistakes = append(mistakes, s.read(entries[s.name], true))

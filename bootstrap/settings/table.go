@@ -23,7 +23,7 @@ type Table struct {
 	groups   []string // titles, in the order of help
 	wanted   []string // names of the settings that the command uses
 	file     *setting // path of the file; it cannot be set in the file itself
-	Unread   bool     // the file exists but is unreadable, so that its settings are unknown
+	Unread   bool     // a file should have been read but could not be, so that its settings are unknown
 	config   struct {
 		Path string `set:"config" path:"file" doc:"file with settings (default: pasteport.yaml in the working directory, if it exists)"`
 	}
@@ -34,7 +34,7 @@ type Table struct {
 func NewTable(config any, groups ...string) *Table {
 	t := &Table{groups: groups, settings: settingsOf("", "", reflect.ValueOf(config).Elem())}
 	t.wanted = t.Names()
-	t.file = settingsOf("", "Configuration", reflect.ValueOf(&t.config).Elem())[0]
+	t.file = settingsOf("", "Configuration", reflect.ValueOf(&t.config).Elem())[0] // the only one
 	slices.SortStableFunc(t.settings, func(a, b *setting) int {
 		return cmp.Compare(slices.Index(groups, a.group), slices.Index(groups, b.group))
 	})
@@ -58,10 +58,10 @@ func (t *Table) Refuse(reason string, names ...string) error {
 	return errors.Join(mistakes...)
 }
 
-// Names returns the names of all settings but others.
-func (t *Table) Names(others ...string) (names []string) {
+// Names returns the names of all settings but the excluded ones.
+func (t *Table) Names(excluded ...string) (names []string) {
 	for _, s := range t.settings {
-		if !slices.Contains(others, s.name) {
+		if !slices.Contains(excluded, s.name) {
 			names = append(names, s.name)
 		}
 	}
@@ -114,9 +114,9 @@ func (t *Table) strayVariables() error {
 	return errors.Join(mistakes...)
 }
 
-// nearest returns the known name that is most similar to the given one, or "".
+// nearest returns the known name that is most similar to the given one, or "" if none is similar.
 func nearest(name string, known []string) (found string) {
-	least := min(len(name)/3, 3) + 1
+	least := min(len(name)/3, 3) + 1 // at most a third of the letters may differ, and at most three
 	for _, candidate := range known {
 		if distance := levenshtein.ComputeDistance(strings.ToLower(name), candidate); distance < least {
 			found, least = candidate, distance
@@ -154,7 +154,7 @@ func (t *Table) explain(err error) (lines []string) {
 		}
 		return lines
 	case interface{ Unwrap() error }:
-		if mistake := new(oauth.Mistake); errors.As(err, &mistake) {
+		if mistake := new(oauth.Mistake); errors.As(err, &mistake) { // says it all without the text around it
 			return t.explain(e.Unwrap())
 		}
 	}
