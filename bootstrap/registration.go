@@ -18,12 +18,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// registrations are the MCP servers of an OAuthServer that are mounted on the Echos of the site.
+// registrations remembers what of an OAuthServer is mounted on which Echo of the site.
 type registrations struct {
 	mu     sync.RWMutex
-	on     map[*echo.Echo][]oauth.Resource
-	routes *echo.Echo      // has every route of this OAuthServer
-	served map[string]bool // method and pattern of each of them
+	on     map[*echo.Echo][]oauth.Resource // the zero Resource stands for OAuthServer.Register
+	routes *echo.Echo                      // has every route of this OAuthServer
+	served map[string]bool                 // method and pattern of each route in routes
 }
 
 // resources returns the resources whose MCP servers are mounted on the Echo.
@@ -33,7 +33,7 @@ func (r *registrations) resources(site *echo.Echo) []oauth.Resource {
 	return r.on[site]
 }
 
-// add records an MCP server and mounts its routes for Serves.
+// add records what mount mounts, and mounts it on r.routes, where Serves looks for it.
 func (r *registrations) add(site *echo.Echo, resource oauth.Resource, mount func(*echo.Echo)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,9 +47,9 @@ func (r *registrations) add(site *echo.Echo, resource oauth.Resource, mount func
 	}
 }
 
-// Serves reports whether this OAuthServer or a registered MCPServer of it answers a request of this
-// method and path, so that a site can spare it from its own middleware. It is false before Register
-// or Handler.
+// Serves reports whether this OAuthServer or one of its registered MCPServers answers a request
+// with this method and path. A site can then keep its own middleware away from the request. Serves
+// returns false before Register or Handler.
 func (a *OAuthServer) Serves(r *http.Request) bool {
 	a.registered.mu.RLock()
 	defer a.registered.mu.RUnlock()
@@ -115,7 +115,7 @@ func (m *MCPServer) checkRegistration(site *echo.Echo) error {
 	return errors.Join(mistakes...)
 }
 
-// checkSite returns the mistakes of a site with other routes and MCP servers.
+// checkSite returns the conflicts with what is registered already, and with the site's own routes.
 func (m *MCPServer) checkSite(site *echo.Echo) error {
 	isKnown := m.resourceIndex() >= 0
 	switch {
@@ -132,7 +132,7 @@ func (m *MCPServer) checkSite(site *echo.Echo) error {
 	if isKnown {
 		m.mounted.Mount(endpoints)
 	}
-	if len(m.authz.registered.resources(site)) == 0 {
+	if len(m.authz.registered.resources(site)) == 0 { // else the site has these routes from us
 		m.authz.endpoints.Mount(endpoints)
 	}
 	return checkRoutes(site, endpoints)
@@ -140,7 +140,7 @@ func (m *MCPServer) checkSite(site *echo.Echo) error {
 
 // checkRoutes returns the routes of the site that the endpoints would replace.
 func checkRoutes(site, endpoints *echo.Echo) error {
-	ours := map[string]bool{}
+	ours := map[string]bool{} // false for handlers of unknown paths, which may replace those of the site
 	for _, route := range endpoints.Routes() {
 		ours[route.Method+" "+withoutNames(route.Path)] = route.Method != echo.RouteNotFound
 	}
@@ -160,8 +160,8 @@ func checkRoutes(site, endpoints *echo.Echo) error {
 	return errors.Join(mistakes...)
 }
 
-// withoutNames returns a pattern of Echo without the names of its parameters, which do not matter
-// for what it matches.
+// withoutNames returns a pattern of Echo without the names of its parameters. Patterns that differ
+// only in these names match the same paths.
 func withoutNames(pattern string) string {
 	segments := strings.Split(pattern, "/")
 	for i, segment := range segments {
@@ -172,8 +172,8 @@ func withoutNames(pattern string) string {
 	return strings.Join(segments, "/")
 }
 
-// checkToolScopes returns the scopes of tools that no client can request. It knows the tools of a
-// server of the SDK that are added before, and the scopes of calls without arguments.
+// checkToolScopes returns the scopes that tools require but no client can request. It checks only
+// the tools that a server of the SDK has so far, and only calls without arguments.
 func (m *MCPServer) checkToolScopes() error {
 	needs := m.options.ToolScopes
 	if calls := m.options.CallScopes; calls != nil {
@@ -232,9 +232,9 @@ func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error
 	return a.server.Operator.EndGrantsOf(ctx, map[string]string{credential.Token: token}, oauth.EndedByHost)
 }
 
-// EndGrantsOfFields is EndGrantsOf for a Config with HostFields whose verifier is an
-// oauth.FieldsVerifier: it needs the value of every required field. For any other verifier,
-// EndGrantsOf ends the grants of a token whatever the other fields are.
+// EndGrantsOfFields is EndGrantsOf for a Config with HostFields whose verifiers are all
+// oauth.FieldsVerifiers. values needs every required field. With any other verifier, use
+// EndGrantsOf, which ends the grants of a token whatever the other fields are.
 func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
 	return a.server.Operator.EndGrantsOf(ctx, values, oauth.EndedByHost)
 }
@@ -245,8 +245,8 @@ func (a *OAuthServer) EndGrantsOfTokenID(ctx context.Context, id string) (int, e
 	return a.server.Operator.EndGrantsOfTokenID(ctx, id)
 }
 
-// EndLeaked is EndGrantsOf for an operator who has the token. It returns an error if grants are
-// found by several fields together.
+// EndLeaked is EndGrantsOf for an operator who has the token. It returns an error if the token
+// alone does not identify grants, because several fields do so together.
 func (a *OAuthServer) EndLeaked(ctx context.Context, token string) (int, error) {
 	return a.server.Operator.EndLeaked(ctx, token)
 }
@@ -271,8 +271,8 @@ func (a *OAuthServer) Grants(ctx context.Context) iter.Seq2[oauth.Connection, er
 	return a.server.Operator.Grants(ctx)
 }
 
-// EndGrant ends the active grant with the id, or withdraws the unredeemed code, and returns their
-// number.
+// EndGrant ends the active grant with the id, or withdraws the unredeemed code. It returns 1, or 0
+// if the id has neither.
 func (a *OAuthServer) EndGrant(ctx context.Context, id string) (int, error) {
 	return a.server.Operator.EndGrant(ctx, id)
 }

@@ -41,7 +41,7 @@ func (c *Connection) Scopes() []string {
 	return strings.Fields(scopes)
 }
 
-// Client returns an HTTP client that sends the access token with every request.
+// Client returns an HTTP client that sends the newest access token with every request.
 func (c *Connection) Client() *http.Client { return &http.Client{Transport: bearer{c}} }
 
 type bearer struct{ connection *Connection }
@@ -84,9 +84,9 @@ func (c *Connection) TrySession() (*mcp.ClientSession, error) {
 	return session, nil
 }
 
-// noAuthorization returns a *Refusal when the server refuses a request. The SDK then keeps the
-// session open and does not authorize again.
-type noAuthorization struct{ auth.OAuthHandler }
+// noAuthorization is an auth.OAuthHandler that returns a *Refusal when the server refuses a
+// request. The SDK then keeps the session open, and the request fails with this error.
+type noAuthorization struct{}
 
 func (noAuthorization) TokenSource(context.Context) (oauth2.TokenSource, error) { return nil, nil }
 
@@ -96,10 +96,10 @@ func (noAuthorization) Authorize(_ context.Context, _ *http.Request, response *h
 }
 
 // Expire moves the clock of the site to the expiry of the access token. Access tokens of other
-// connections may expire too. It opens the session first if there is none, so that a call in the
-// session gets the refusal.
+// connections may expire too. Expire first opens a session if the connection has none, so that
+// calls in the session can get the refusal.
 func (c *Connection) Expire() {
-	_, _ = c.TrySession() // a test without a session does not need one
+	_, _ = c.TrySession() // a test that uses the session gets the error from its own call
 	if left := c.expiresAt.Sub(c.site.Now()); left > 0 {
 		c.site.Advance(left)
 	}
@@ -126,7 +126,7 @@ func (c *Connection) TryRefresh() error {
 	return nil
 }
 
-// End revokes the refresh token like a client, which also ends the access token.
+// End revokes the refresh token as a client does. The access token then ends, too.
 func (c *Connection) End() {
 	c.site.t.Helper()
 	if err := c.revoke(); err != nil {
@@ -153,7 +153,7 @@ func (c *Connection) revoke() error {
 	return nil
 }
 
-// stepTimeout is the timeout of a whole step, such as a connection.
+// stepTimeout limits each of Connect, Session, Refresh and End.
 const stepTimeout = 30 * time.Second
 
 // Connect is TryConnect that fails the test on an error.
@@ -196,15 +196,15 @@ func (s *Site) TryConnect(token string, scopes ...string) (*Connection, error) {
 // open runs the authorization code flow of the official Go SDK, which starts with the challenge of
 // the MCP server.
 func (c *Connection) open(ctx context.Context, token string, scopes []string) error {
-	config := &auth.AuthorizationCodeHandlerConfig{
+	options := &auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: c.site.client.ID()},
 		RedirectURL:                    clientsite.RedirectURI,
 		RequestRefreshToken:            true,
 		NewTokenSource: func(_ context.Context, config *oauth2.Config,
-			token *oauth2.Token) (oauth2.TokenSource, error) {
+			issued *oauth2.Token) (oauth2.TokenSource, error) {
 			c.oauth = config
-			c.take(token)
-			return oauth2.StaticTokenSource(token), nil
+			c.take(issued)
+			return oauth2.StaticTokenSource(issued), nil
 		},
 		AuthorizationCodeFetcher: func(ctx context.Context,
 			args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
@@ -220,9 +220,9 @@ func (c *Connection) open(ctx context.Context, token string, scopes []string) er
 		},
 	}
 	if len(scopes) > 0 {
-		config.ScopeFilter = func([]string) []string { return scopes }
+		options.ScopeFilter = func([]string) []string { return scopes }
 	}
-	flow, err := auth.NewAuthorizationCodeHandler(config)
+	flow, err := auth.NewAuthorizationCodeHandler(options)
 	if err != nil {
 		return err
 	}

@@ -76,8 +76,8 @@ func (s *Site) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Loa
 func (s *Site) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
 
 // Config adapts the site's own config to the test. Issuer, Resource and the resources of
-// MoreServers keep their paths and move to the address of the test. Now becomes Site.Now. The
-// client of the test is allowed, and its document is fetched from loopback without a proxy. If
+// MoreServers keep their paths and move to the address of the test; an empty Issuer becomes URL.
+// Now becomes Site.Now. The client of the test is allowed, and its document may be on loopback. If
 // Logger is nil, logs go to the test's output.
 func (s *Site) Config(config oauth.Config) oauth.Config {
 	config.Issuer, config.Resource = s.move(config.Issuer), s.move(config.Resource)
@@ -127,19 +127,19 @@ func (s *Site) Serve(handler http.Handler) {
 	// The bounds are those that bootstrap's Register recommends.
 	s.server.Config = &http.Server{Handler: handler, MaxHeaderBytes: 32 << 10, ReadHeaderTimeout: 10 * time.Second}
 	s.server.Start()
-	s.t.Cleanup(s.close) // runs before the Cleanup of the site's store, which was registered earlier
+	s.t.Cleanup(s.close) // again, because this one runs before the Cleanup of a store that was opened after New
 }
 
-// At returns a copy of the site whose Connect uses the MCP server at path, one of
-// Config.MoreServers.
+// At returns a copy of the site whose Connect uses another MCP server: the one in
+// Config.MoreServers whose URL has this path.
 func (s *Site) At(path string) *Site {
 	other := *s
 	other.endpoint = s.URL() + path
 	return &other
 }
 
-// testLog writes to the output of a test until the test ends. The testing package panics when a
-// goroutine of the site logs later.
+// testLog writes to the output of a test. Config's Cleanup discards later lines, because the
+// testing package panics when a goroutine of the site writes after the test.
 type testLog struct {
 	mu     sync.Mutex
 	output io.Writer

@@ -32,7 +32,7 @@ var (
 
 var errNoAnswer = errors.New("tokens cannot be checked just now")
 
-const metadataPath = "/.well-known/oauth-protected-resource/mcp"
+const metadataPath = "/.well-known/oauth-protected-resource/mcp" // for a resource with the path /mcp
 
 // verify asks the authorization server about an access token (RFC 7662).
 func verify(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
@@ -42,7 +42,7 @@ func verify(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	request.SetBasicAuth(url.QueryEscape(resource), os.Getenv("SECRET"))
+	request.SetBasicAuth(url.QueryEscape(resource), os.Getenv("SECRET")) // the name is encoded (RFC 6749)
 	response, err := client.Do(request)
 	if err != nil {
 		log.Print(err) // the error of this function goes to the client
