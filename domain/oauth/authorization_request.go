@@ -12,14 +12,14 @@ import (
 const maxStateLength = 4096
 
 // AuthorizationRequest is an authorization request (RFC 6749 §4.1.1) whose client and redirect URI
-// are verified. Only it can build a Redirect.
+// are verified. Only an AuthorizationRequest builds a Redirect.
 type AuthorizationRequest struct {
 	Client      Client
 	RedirectURI RedirectURI
 	Resource    Resource
 	Scopes      Scopes
-	// The client gets no refresh token because it does not request OfflineAccess, although it
-	// declares the grant type.
+	// ForgetsRefresh is true if the client declares the grant type refresh_token, but gets no
+	// refresh token because it does not request OfflineAccess.
 	ForgetsRefresh bool
 
 	state     string
@@ -31,8 +31,8 @@ type AuthorizationRequest struct {
 type Redirect struct {
 	Location string
 	Host     string
-	// Automatic allows the redirect without a person's click, because the host is loopback or
-	// trusted by the operator.
+	// Automatic lets an error response redirect without a click on a page: the host is loopback,
+	// Config.AutoErrorRedirect is on, or the person has clicked already.
 	Automatic bool
 }
 
@@ -47,10 +47,10 @@ func (r *Refusal) Error() string { return "authorization refused: " + r.Reason.E
 // Unwrap returns the refusing *Error.
 func (r *Refusal) Unwrap() error { return r.Reason }
 
-// NewAuthorizationRequest checks what p has besides the client and the redirect URI, each at most
-// once, which the caller has verified. It returns an *Error, for the error page, for a state that
-// cannot be sent back, because clients ignore a response without their state. Later errors are a
-// *Refusal.
+// NewAuthorizationRequest checks the other parameters of a request whose client and redirect URI
+// the caller has verified. The caller has also checked that p has at most one state. A state that
+// cannot be sent back is an *Error, for the error page, because clients ignore a response without
+// their state. Every other mistake is a *Refusal.
 func NewAuthorizationRequest(client Client, redirect RedirectURI, p Parameters,
 	settings *Settings) (*AuthorizationRequest, error) {
 	state := p.Get("state")
@@ -107,14 +107,15 @@ func (r *AuthorizationRequest) read(p Parameters) (err error) {
 }
 
 // ForeignRedirect reports whether the redirect URI is on another host than the client's document.
+// It is false for loopback, a private-use scheme, and a client that registered itself.
 func (r *AuthorizationRequest) ForeignRedirect() bool {
 	return !r.Client.AuthMethod.SelfRegistered() && !r.RedirectURI.Loopback() && !r.RedirectURI.PrivateScheme() &&
 		r.RedirectURI.Host() != r.Client.ID.Host()
 }
 
-// CheckCallbackCopy refuses a copy of the callback URL unless the redirect goes to loopback. Others
-// reach the client from any browser, and the name of a HostedClient could persuade people to copy
-// the URL to another person.
+// CheckCallbackCopy refuses to show the callback URL for copying unless it is on loopback: any
+// other works in every browser. It also refuses for a HostedClient, whose name could persuade
+// people to copy the URL to another person.
 func (r *AuthorizationRequest) CheckCallbackCopy(isHosted bool) error {
 	if r.RedirectURI.Loopback() && !isHosted {
 		return nil
@@ -160,11 +161,11 @@ func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 // Choice is what a person leaves to the client on the consent page. It can only narrow the request.
 // A nil Choice leaves everything.
 type Choice struct {
-	Scopes   Scopes        // the first one of the request is granted without it
+	Scopes   Scopes        // the request's first scope, in the order of the catalogue, stays even if it is not here
 	Lifetime time.Duration // of the grant, one of Settings.GrantChoices; 0 for the longest
 }
 
-// text distinguishes choices.
+// text returns a different text for each choice, so that Ticket.Code derives different codes.
 func (c *Choice) text() string {
 	if c == nil {
 		return ""
@@ -206,8 +207,7 @@ func (s *Settings) LongestGrant() time.Duration {
 	return s.GrantTTL
 }
 
-// Parameters are the decoded parameters of one request, from its query or its form, never from
-// both.
+// Parameters are the decoded parameters of one request, from its query or its form, not from both.
 type Parameters map[string][]string
 
 // Get returns the value of a parameter that may occur once; an empty value counts as absent.
@@ -241,7 +241,7 @@ func (p Parameters) CheckNotRepeated(names ...string) error {
 // that may be repeated (RFC 8707 §2).
 func (p Parameters) CheckNoneRepeated() error {
 	for name, values := range p {
-		if name != "resource" && len(values) > 1 { // also an empty one: no client has a reason to send it
+		if name != "resource" && len(values) > 1 { // empty ones count, too: no client has a reason to send them
 			return Refuse(InvalidRequest, "D5", "a parameter is repeated")
 		}
 	}

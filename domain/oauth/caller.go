@@ -21,14 +21,14 @@ import (
 // the tool policy of the MCP server only.
 type Principal struct {
 	Subject string
-	Name    string // of the account, for people; without one, they see Subject
+	Name    string // of the account, for people; if it is empty, they see Subject
 	TokenID string // what the site calls the token, which says nothing about its text; see EndGrantsOfTokenID
 	Roles   []string
 	Scopes  []string // the most that this token can grant, besides OfflineAccess; nil for the default scopes
 }
 
-// mostRoles is the length of all roles together in bytes. They fit into a header, with which a
-// replica passes a request on to another.
+// mostRoles is the maximum length of all roles together, in bytes: they have to fit into the header
+// with which one replica passes a request on to another.
 const mostRoles = 8 << 10
 
 // Check returns an error for a text that not every store can keep, for a role that is empty or has
@@ -55,7 +55,7 @@ func (p Principal) stored() []string {
 	return append([]string{p.Subject, p.Name, p.TokenID}, p.Roles...)
 }
 
-// keyedPrefix tells a KeyedSubject from the digests by which a site may name people.
+// keyedPrefix distinguishes a KeyedSubject from a digest by which a site itself may name a person.
 const keyedPrefix = "token-"
 
 // KeyedSubject returns the subject of a person for whom the site names none: the fingerprint of the
@@ -66,7 +66,7 @@ func KeyedSubject(host HostToken, keys seal.KeyRing) (string, error) {
 }
 
 // Reveals reports whether a text that is stored in clear contains the token, or the value of a
-// secret field. It ignores secrets that a name can contain by chance.
+// secret field. It ignores secrets that are so short that a name may contain them by chance.
 func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
 	return slices.ContainsFunc(p.stored(), fields.Finder(token.Values()).Finds)
 }
@@ -95,22 +95,22 @@ func (c Caller) SessionOwner(resource Resource) string {
 	return base64.RawURLEncoding.EncodeToString(digest.Sum(nil))
 }
 
-// directClient is the client of a caller whose bearer token is one of the site's own.
+// directClient is the client id of a caller whose bearer token is one of the site's own.
 const directClient = "direct"
 
-// IsOwnToken reports whether a pasted text or the value of a header begins, once it is unwrapped,
-// as a token, code or client secret of this server does. Such a text is never sent to the site.
+// IsOwnToken reports whether a pasted text or the value of a header, once unwrapped, begins like a
+// token, code or client secret of this server. Such a text is never sent to the site.
 func IsOwnToken(text string) bool {
 	text = credential.UnwrapToken(text)
 	_, own := tokenKinds[text[:min(len(text), len(ClientSecretPrefix))]]
 	return own
 }
 
-// DirectID stands for the grant of a caller with a token of the site.
+// DirectID returns what takes the place of a grant id for a caller with a token of the site.
 func DirectID(token Fingerprint) string { return directClient + "/" + hex.EncodeToString(token[:8]) }
 
-// DirectCaller returns the caller of a server with a token of the site, who has what the token may
-// grant there. It refuses with InvalidToken when that is nothing.
+// DirectCaller returns the caller who sends a token of the site to a server, with all scopes that
+// the token may grant there. It refuses with InvalidToken when there are none.
 func (s *Settings) DirectCaller(token Fingerprint, person Principal, at Resource) (Caller, error) {
 	scopes := s.ceiling(person, at).Intersect(s.ScopesOf(at).Known())
 	if scopes.Empty() {

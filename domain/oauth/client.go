@@ -7,16 +7,16 @@ import (
 	"github.com/pasteport/pasteport/domain/uri"
 )
 
-// Client is what requests, codes and grants know of a client. Package client makes it. Codes and
-// grants know no more than its ID, its Name and its AuthMethod.
+// Client is what requests, codes and grants know of a client; package client makes it. Codes and
+// grants keep only the ID, the Name and the AuthMethod.
 type Client struct {
 	ID              ClientID
 	Name            string // the client's own claim
 	AuthMethod      AuthMethod
-	DeclaresID      bool      // its document contains the ID; without it a client could use the document of another
+	DeclaresID      bool      // its document contains the ID; otherwise the document may be another client's
 	MayRefresh      bool      // it does not rule out the grant type refresh_token
 	DeclaresRefresh bool      // it declares that grant type
-	CheckedAt       time.Time // of its document, if that could not be fetched for this request; otherwise zero
+	CheckedAt       time.Time // last check of its document if it could not be fetched for this request; otherwise zero
 }
 
 // SelfRegistered stands where other clients have the host that publishes their document.
@@ -32,14 +32,14 @@ func RestoreClientID(raw string) ClientID { return ClientID{raw} }
 // String returns the URL as it was sent.
 func (id ClientID) String() string { return id.raw }
 
-// Host returns the host with its port, if it names one.
+// Host returns the host, with the port if the URL has one.
 func (id ClientID) Host() string { return uri.Authority(id.raw) }
 
 // reconnecting is a parameter that ChatGPT adds to its client_id when a person reconnects.
 const reconnecting = "token_endpoint_auth_method=none"
 
-// Published returns the id that the document of the client may have instead of this one: without
-// the parameter that the client adds when a person reconnects.
+// Published returns the id without the parameter that the client adds when a person reconnects. The
+// document of the client may have either id.
 func (id ClientID) Published() ClientID {
 	return ClientID{strings.TrimSuffix(strings.TrimSuffix(id.raw, "?"+reconnecting), "&"+reconnecting)}
 }
@@ -100,7 +100,8 @@ const (
 	NoneOrPrivateKeyJWT AuthMethod = "none_or_private_key_jwt"
 )
 
-// Allows reports whether the client may authenticate with an assertion, or without one.
+// Allows reports whether the client may authenticate with an assertion or, if assertion is false,
+// without one.
 func (m AuthMethod) Allows(assertion bool) bool {
 	return m == NoneOrPrivateKeyJWT || assertion == (m == PrivateKeyJWT)
 }
@@ -112,8 +113,7 @@ func (m AuthMethod) HasSecret() bool { return m == ClientSecretBasic || m == Cli
 // verified.
 func (m AuthMethod) SelfRegistered() bool { return m == SealedClientID || m.HasSecret() }
 
-// chosen returns the method of a client that has redeemed its code with an assertion or without
-// one.
+// chosen returns the method of a client after it has redeemed its code, with or without assertion.
 func (m AuthMethod) chosen(assertion bool) AuthMethod {
 	switch {
 	case m != NoneOrPrivateKeyJWT:
@@ -124,8 +124,8 @@ func (m AuthMethod) chosen(assertion bool) AuthMethod {
 	return PublicClient
 }
 
-// TokenPath is the path of the token endpoint below the issuer. Together they may be the audience
-// of an assertion.
+// TokenPath is the path of the token endpoint below the issuer. The URL of the endpoint may be the
+// audience of an assertion.
 const TokenPath = "/oauth/token"
 
 // ClientSecretPrefix lets secret scanners find a leaked ClientSecret.

@@ -28,10 +28,10 @@ type Config struct {
 	// Lifetimes has their defaults and bounds.
 	AccessTokenTTL time.Duration
 	AuthCodeTTL    time.Duration
-	RefreshIdleTTL time.Duration // also at least AccessTokenTTL
+	RefreshIdleTTL time.Duration // at least AccessTokenTTL
 	GrantTTL       time.Duration
-	// GrantChoices are the times for which people may connect a client, the default the longest of
-	// them; each from 1 hour to GrantTTL. Without any, it is GrantTTL.
+	// GrantChoices are the times for which people may connect a client, each from 1 hour to
+	// GrantTTL; the longest is the default. Without any, every connection may last GrantTTL.
 	GrantChoices []time.Duration
 	// RefreshTokens decides which clients get a refresh token: RefreshRequested, the default, or
 	// RefreshRegistered.
@@ -112,15 +112,15 @@ func (c Config) Settings() (*Settings, error) {
 // Check reports the mistakes of a Config that may still be without its issuer, verifiers, server
 // secret, clock and random source.
 func (c Config) Check() error {
-	named := c.Resource
+	resource := c.Resource // before it gets its default
 	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkLifetimes(), c.checkScopes(), c.checkHostFields(), c.Limits.check(),
 		c.Links.check())
 	switch {
 	case c.Issuer != "":
 		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkResourceSecrets())
-	case named != "":
-		mistakes = append(mistakes, checkURL("Resource", named, c.AllowLoopbackIssuer)...)
+	case resource != "":
+		mistakes = append(mistakes, checkURL("Resource", resource, c.AllowLoopbackIssuer)...)
 	}
 	return errors.Join(mistakes...)
 }
@@ -176,8 +176,8 @@ type Fingerprint = seal.Fingerprint
 // KeyRing returns the keys of the server secrets.
 func (c Config) KeyRing() seal.KeyRing { return seal.NewKeyRing(c.keeper()) }
 
-// keeper returns Secret and PreviousSecrets, or Secrets when Secret is empty. checkRequired refuses
-// an empty Secret.
+// keeper returns Secret and PreviousSecrets, or Secrets if Secret is empty. If both are empty, it
+// returns the empty Secret, which checkRequired refuses.
 func (c Config) keeper() SecretKeeper {
 	if len(c.Secret) == 0 && c.Secrets != nil {
 		return c.Secrets

@@ -61,12 +61,12 @@ func checkURL(field string, raw string, loopbackAllowed bool) (found mistakes) {
 	return found
 }
 
-// checkScopes checks the scopes of the first server, and those of each other that has its own.
+// checkScopes checks the scopes of the first server, and of each other server that has its own.
 func (c Config) checkScopes() []error {
-	found := checkScopes(c.Scopes, c.DefaultScopes)
+	found := checkScopeList(c.Scopes, c.DefaultScopes)
 	for i, server := range c.MoreServers {
 		if len(server.Scopes) > 0 || len(server.DefaultScopes) > 0 {
-			for _, mistake := range checkScopes(c.scopesOf(server)) {
+			for _, mistake := range checkScopeList(c.scopesOf(server)) {
 				found = append(found, fmt.Errorf("MoreServers[%d].%w", i, mistake))
 			}
 		}
@@ -74,7 +74,7 @@ func (c Config) checkScopes() []error {
 	return found
 }
 
-func checkScopes(scopes []Scope, defaults []string) []error {
+func checkScopeList(scopes []Scope, defaults []string) []error {
 	var found mistakes
 	names := make([]string, 0, len(scopes))
 	for _, scope := range scopes {

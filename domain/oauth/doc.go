@@ -29,12 +29,12 @@
 //	                      v
 //	                   withdrawn code
 //
-// An issued code expires by time. A second approval of the ticket replaces it, unless it has the
-// same value and is still valid (Supersedes). A replay of a redeemed code ends the grant (RFC 6749
-// §4.1.2).
+// An issued code expires by time. The code of a second approval of the ticket replaces it, unless
+// both have the same value and the first is still valid (Supersedes). A replay of a redeemed code
+// ends the grant (RFC 6749 §4.1.2).
 //
 // Only the newest refresh token of a grant rotates. A request with one of the last four that were
 // replaced gets the newest tokens within the grace window; the one that was replaced last gets them
-// also beyond the window, while no token of its successor was used. Any other replaced refresh
-// token is reuse and ends the grant (RFC 9700 §4.14.2).
+// also later, until its successor or an access token issued with the successor is used. Any other
+// replaced refresh token is reuse and ends the grant (RFC 9700 §4.14.2).
 package oauth

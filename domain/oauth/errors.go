@@ -18,26 +18,26 @@ func (k Kind) Code() string { return k.code }
 // String returns the name of the kind, for logs.
 func (k Kind) String() string { return k.name }
 
-func kind(code string) Kind { return Kind{name: code, code: code} }
+func namedAs(code string) Kind { return Kind{name: code, code: code} }
 
 // The kinds of RFC 6749 §4.1.2.1 and §5.2, RFC 8707 §2 and RFC 6750 §3.1.
 var (
-	InvalidRequest          = kind("invalid_request")
-	InvalidClient           = kind("invalid_client")
-	InvalidGrant            = kind("invalid_grant")
-	UnsupportedGrantType    = kind("unsupported_grant_type")
-	UnsupportedResponseType = kind("unsupported_response_type")
-	InvalidScope            = kind("invalid_scope")
-	InvalidTarget           = kind("invalid_target")
-	AccessDenied            = kind("access_denied")
-	TemporarilyUnavailable  = kind("temporarily_unavailable")
-	InvalidToken            = kind("invalid_token")
-	InsufficientScope       = kind("insufficient_scope")
-	InvalidRedirectURI      = kind("invalid_redirect_uri")    // RFC 7591 §3.2.2
-	InvalidClientMetadata   = kind("invalid_client_metadata") // RFC 7591 §3.2.2
+	InvalidRequest          = namedAs("invalid_request")
+	InvalidClient           = namedAs("invalid_client")
+	InvalidGrant            = namedAs("invalid_grant")
+	UnsupportedGrantType    = namedAs("unsupported_grant_type")
+	UnsupportedResponseType = namedAs("unsupported_response_type")
+	InvalidScope            = namedAs("invalid_scope")
+	InvalidTarget           = namedAs("invalid_target")
+	AccessDenied            = namedAs("access_denied")
+	TemporarilyUnavailable  = namedAs("temporarily_unavailable")
+	InvalidToken            = namedAs("invalid_token")
+	InsufficientScope       = namedAs("insufficient_scope")
+	InvalidRedirectURI      = namedAs("invalid_redirect_uri")    // RFC 7591 §3.2.2
+	InvalidClientMetadata   = namedAs("invalid_client_metadata") // RFC 7591 §3.2.2
 )
 
-// Kinds that are finer than their code: for metadata documents and pasted tokens.
+// Kinds that are finer than their code, for the error page, the log and the trace.
 var (
 	MalformedClientID      = Kind{"malformed_client_id", "invalid_client"}
 	ClientUnreachable      = Kind{"client_unreachable", "invalid_client"}
@@ -64,7 +64,7 @@ var (
 	MisconfiguredVerifier  = Kind{"misconfigured_verifier", "temporarily_unavailable"}
 )
 
-// Sentinels of the ports. An adapter wraps them; it never chooses a Kind.
+// Sentinels: failures of stores, verifiers and upstream servers, and causes of refusals.
 var (
 	ErrNotFound       = errors.New("oauth: not found")
 	ErrDuplicate      = errors.New("oauth: duplicate secret")
@@ -84,7 +84,7 @@ var (
 // input.
 type Error struct {
 	Kind        Kind
-	Rule        string // of the catalogue, for logs and the trace
+	Rule        string // its number in the catalogue of rules, for logs and the trace
 	Description string
 	RetryAfter  time.Duration // until a retry can succeed; 0 when unknown
 	cause       error
@@ -105,8 +105,7 @@ func (e *Error) Detail() string {
 // Unwrap returns the cause, which is for logs only.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Refuse builds a refusal under a rule of the catalogue; causes are joined for errors.Is and for
-// logs.
+// Refuse builds a refusal under a rule of the catalogue. The causes are for errors.Is and logs.
 func Refuse(kind Kind, rule, description string, causes ...error) error {
 	return RefuseFor(0, kind, rule, description, causes...)
 }
@@ -122,13 +121,13 @@ func RefuseFor(wait time.Duration, kind Kind, rule, description string, causes .
 	}
 }
 
-// KindOf returns the kind of the refusal in err's chain; ok is false when there is none.
+// KindOf returns the kind of the refusal in err's chain; ok is false if the chain has none.
 func KindOf(err error) (kind Kind, ok bool) {
 	kind = RefusalOf(err).Kind
 	return kind, kind != Kind{}
 }
 
-// RefusalOf returns the refusal in err's chain, a zero one when there is none.
+// RefusalOf returns the refusal in err's chain, or a zero one if the chain has none.
 func RefusalOf(err error) Error {
 	if refused, ok := errors.AsType[*Error](err); ok {
 		return *refused
@@ -136,11 +135,11 @@ func RefusalOf(err error) Error {
 	return Error{}
 }
 
-// tokenForm is the form of the tokens, codes and client secrets of this server. A shorter beginning
-// of a token has only the id of its grant.
+// tokenForm is the form of the tokens, codes and client secrets of this server. A shorter piece of
+// a token or code contains only a part of the id of its grant, which is not secret.
 var tokenForm = regexp.MustCompile(`pp[arcs]_[A-Za-z0-9_-]{16,}`)
 
-// tokenKinds names the secrets of this server by their beginnings, which have one length.
+// tokenKinds names the secrets of this server by their prefixes, which all have four bytes.
 var tokenKinds = map[string]string{
 	string(AccessTokenSecret):  "[access token]",
 	string(RefreshTokenSecret): "[refresh token]",
@@ -148,8 +147,8 @@ var tokenKinds = map[string]string{
 	ClientSecretPrefix:         "[client secret]",
 }
 
-// MaskTokens replaces what has the form of a token, code or client secret of this server by its
-// kind. Clients put them where they do not belong, and such texts reach logs.
+// MaskTokens replaces each token, code and client secret of this server in a text by the name of
+// its kind. Clients put them where they do not belong, and such texts reach logs.
 func MaskTokens(text string) string {
 	return tokenForm.ReplaceAllStringFunc(text, func(token string) string { return tokenKinds[token[:4]] })
 }
@@ -157,11 +156,11 @@ func MaskTokens(text string) string {
 // Mistake is an error in a field of a Config or of options. Its text names the field, the problem
 // and the remedy.
 type Mistake struct {
-	Field string // its name, such as Limits.MaxSessions, or that of its setting
+	Field string // the name of the field, such as Limits.MaxSessions, or of its setting
 	err   error
 }
 
-// NewMistake formats what follows the name of the field, as fmt.Errorf does.
+// NewMistake formats the text after the name of the field, as fmt.Errorf does.
 func NewMistake(field, sentence string, values ...any) *Mistake {
 	return &Mistake{field, fmt.Errorf(sentence, values...)}
 }
@@ -170,7 +169,7 @@ func (m *Mistake) Error() string { return m.Of(m.Field) }
 
 func (m *Mistake) Unwrap() error { return m.err }
 
-// Of returns the text with another name for the field, such as that of a flag.
+// Of returns the text with another name in place of Field, such as that of a flag.
 func (m *Mistake) Of(name string) string {
 	text := m.err.Error()
 	if strings.HasPrefix(text, ":") {

@@ -68,7 +68,7 @@ func ParseHostFields(fields credential.Fields, entered func(name string) string)
 // for the next holder without unwrapping it again.
 type UnsealedHostToken struct {
 	HostToken
-	wrap, dataKey []byte
+	wrap, dataKey []byte // the key as sealedHostToken has it, and unwrapped
 }
 
 // Forget overwrites the data key. Call it after the refresh of the grant.
@@ -82,11 +82,11 @@ func (u *UnsealedHostToken) Forget() {
 
 // sealedHostToken is a host token under envelope encryption. The zero value has none.
 type sealedHostToken struct {
-	box    []byte // the token, encrypted with a data key; nil beside a replacement
+	box    []byte // the token, encrypted with a data key; nil if there is a replacement
 	wrap   []byte // the data key, encrypted for the holder of the grant's current secret
 	public []byte // public half of the key pair of the data key
-	// A token that has replaced the one in the box, encrypted to the public half. The next holder
-	// who changes the wrap turns it into a box.
+	// replacement is the token after a Replacement, encrypted to the public half. The next
+	// rewrapDataKey turns it into a box.
 	replacement []byte
 }
 
@@ -98,8 +98,7 @@ func replacementOf(grant string) seal.Binding {
 	return seal.Binding{Kind: "host-replacement", Owner: grant}
 }
 
-// wrapSealers returns the sealers for the data key, which only the holder of a secret of the grant
-// can derive.
+// wrapSealers returns the sealers for the data key. Only the holder of the secret can derive them.
 func wrapSealers(holder Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
 	return keys.HolderSealers(holder, seal.Binding{Kind: "wrap/" + string(holder.kind()), Owner: grant})
 }
@@ -126,7 +125,7 @@ func sealHostToken(host HostToken, holder Secret, grant string, random io.Reader
 	return sealedHostToken{box: inner.Seal([]byte(host.Reveal())), wrap: outer.Seal(dataKey), public: public}, nil
 }
 
-// replace seals another host token, which the holders of the data key open from now on.
+// replace seals another host token in place of this one. It needs no data key, but opening does.
 func (h sealedHostToken) replace(by Replacement, grant string, keys seal.KeyRing) (sealedHostToken, error) {
 	if h.isEmpty() {
 		return h, nil
@@ -197,7 +196,7 @@ func lostKey(err error) error {
 	return fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 }
 
-// rewrapFor wraps the data key for another holder.
+// rewrapFor unwraps the data key for the holder of from, and wraps it for the holder of to.
 func (h sealedHostToken) rewrapFor(from, to Secret, grant string, keys seal.KeyRing) (sealedHostToken, error) {
 	keys, err := keys.Snapshot()
 	if err != nil {
@@ -240,7 +239,7 @@ type Replacement struct {
 	Host     HostToken
 	Verified map[Resource]Principal // the answers of the verifiers about Host
 	Began    time.Time              // when the verifications began
-	boxes    map[string][]byte      // Host sealed for a data key, by its public half
+	boxes    map[string][]byte      // Host, sealed to each public half; kept for a change that runs again
 }
 
 // NewReplacement returns a replacement that no verifier has answered.
@@ -248,9 +247,9 @@ func NewReplacement(host HostToken, now time.Time) Replacement {
 	return Replacement{host, map[Resource]Principal{}, now, map[string][]byte{}}
 }
 
-// Replace gives the active authorizations another host token, and returns their number. It leaves
-// out those of a resource without an answer. It refuses all with OtherHostToken when a verifier
-// names another person, or permits none of the scopes of one.
+// Replace gives the active authorizations another host token, and returns how many it has changed.
+// It leaves out those whose resource is not in by.Verified. It refuses with OtherHostToken if for
+// any other a verifier names another person, or permits none of its scopes.
 func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Time) (replaced int, err error) {
 	keys, err := settings.Keys.Snapshot()
 	if err != nil {

@@ -15,8 +15,8 @@ type Tokens struct {
 	Lifetime time.Duration // of the access token
 }
 
-// FreshEntropy is what new tokens are made of. It is drawn before a change, whose
-// closure may run more than once.
+// FreshEntropy is what new tokens are made of. It is drawn before a change of the store, because
+// the closure of the change may run more than once.
 type FreshEntropy struct{ Access, Refresh Entropy }
 
 // RefreshRequest is a client's request with grant type refresh_token (RFC 6749 §6).
@@ -74,7 +74,7 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 	}
 	i := g.findRotation(token)
 	if i >= 0 && (g.rotations[i].inGrace(settings, now) || g.rotations[i].unused(g)) {
-		return nil // within the window, or while the client shows no sign of having received the answer
+		return nil // in the window, or because the client shows no sign of having received the answer
 	}
 	late := fmt.Sprintf("%d refreshes later", g.generation-token.number)
 	if i >= 0 {
@@ -87,9 +87,9 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 	return refuseGrant("D27", cause)
 }
 
-// requested returns the scopes of the new access token, empty for all, as for a request for
-// OfflineAccess alone, which permits nothing. A scope of any server that was taken away is left
-// out, because clients repeat what they once requested.
+// requested returns the scopes of the new access token, empty for all of the grant. A request for
+// OfflineAccess alone, which permits nothing, gets all. A known scope that the grant lacks is left
+// out, because clients repeat what they once requested; an unknown one is refused.
 func (g *AccessGrant) requested(scope string, settings *Settings) (Scopes, error) {
 	requested, err := ParseScopes(scope)
 	if err != nil || requested.Without(OfflineAccess).Empty() {
@@ -104,7 +104,7 @@ func (g *AccessGrant) requested(scope string, settings *Settings) (Scopes, error
 }
 
 // UnsealWithRefreshToken opens the sealed host token, also with a replaced refresh token that still
-// gets its successor. The caller must call Forget on the result. ErrHostTokenLost.
+// gets its successor. It returns ErrHostTokenLost if no key fits. The caller must call Forget.
 func (g *AccessGrant) UnsealWithRefreshToken(presented Secret, settings *Settings) (*UnsealedHostToken, error) {
 	holder := presented
 	if !g.isNewest(presented) {
@@ -149,7 +149,7 @@ func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Sett
 	if err != nil {
 		return nil, err
 	}
-	if h := by.Host; h != nil && h.wrap != nil && bytes.Equal(h.wrap, g.host.wrap) { // its data key is unwrapped
+	if h := by.Host; h != nil && h.wrap != nil && bytes.Equal(h.wrap, g.host.wrap) { // h has the unwrapped key
 		g.host, err = g.host.rewrapDataKey(h.dataKey, successor, g.id, settings.Keys)
 	} else {
 		g.host, err = g.host.rewrapFor(by.Token, successor, g.id, settings.Keys)
@@ -207,7 +207,7 @@ func (g *AccessGrant) hasMostAccess(now time.Time) bool {
 	return valid >= maxAccessTokens
 }
 
-// narrower returns scopes that are fewer than those of the grant, and empty scopes for all of them.
+// narrower returns the scopes, or empty scopes if they are all of the grant.
 func (g *AccessGrant) narrower(scopes Scopes) Scopes {
 	if scopes.String() == g.scopes.String() {
 		return Scopes{}
@@ -215,8 +215,8 @@ func (g *AccessGrant) narrower(scopes Scopes) Scopes {
 	return scopes
 }
 
-// issueRefresh makes the token the newest refresh token and moves
-// idleExpiresAt, never past expiresAt.
+// issueRefresh makes the token the newest refresh token. It moves idleExpiresAt to RefreshIdleTTL
+// from now, at most to expiresAt.
 func (g *AccessGrant) issueRefresh(token Secret, settings *Settings, now time.Time) {
 	g.generation, g.refresh = token.number, token.Digest()
 	g.idleExpiresAt = earlier(now.Add(settings.RefreshIdleTTL), g.expiresAt)

@@ -25,7 +25,7 @@ func (r Resource) accepts(requested []string) error {
 			return Refuse(InvalidTarget, "A29", "the resource is not an absolute URI without a fragment")
 		}
 		sent := address
-		if !strings.Contains(r.canonical, "?") { // the client has added the query to the address
+		if !strings.Contains(r.canonical, "?") { // a query is then the client's own addition
 			sent, _, _ = strings.Cut(address, "?")
 		}
 		if comparableForm(sent) != comparableForm(r.canonical) {
@@ -80,7 +80,7 @@ type ProtectedResource struct {
 	secret ClientSecret
 }
 
-// NamedAfter returns the Config with a name for each server that has none.
+// NamedAfter returns the Config with this name for each server that has none.
 func (c Config) NamedAfter(site string) Config {
 	c.ResourceName, c.MoreServers = cmp.Or(c.ResourceName, site), slices.Clone(c.MoreServers)
 	for i := range c.MoreServers {
@@ -119,7 +119,7 @@ func (c Config) servers() []ProtectedServer {
 	return append([]ProtectedServer{first}, c.MoreServers...)
 }
 
-// scopesOf returns the scopes of a server and its default scopes. The Config has its defaults.
+// scopesOf returns the scopes of a server and its default scopes. Call it after WithDefaults.
 func (c Config) scopesOf(server ProtectedServer) (scopes []Scope, defaults []string) {
 	scopes, defaults = server.Scopes, server.DefaultScopes
 	switch {
@@ -138,8 +138,8 @@ func (s *Settings) index(of Resource) int {
 	return slices.IndexFunc(s.Resources, func(known ProtectedResource) bool { return known.Resource == of })
 }
 
-// ScopesOf returns the scopes of the server of a resource, those of the first server if it is not
-// configured any more.
+// ScopesOf returns the scopes of the server of a resource, or of the first server if the resource
+// is not configured any more.
 func (s *Settings) ScopesOf(resource Resource) ScopeCatalogue {
 	return s.Resources[max(s.index(resource), 0)].Scopes
 }
@@ -166,8 +166,8 @@ func (s *Settings) NameOf(resource Resource) string {
 func (s *Settings) protects(resource Resource) bool { return s.index(resource) >= 0 }
 
 // MayHaveIssued reports whether a server with these settings may have issued tokens for the
-// resource. It may for one on this computer, and while a resource outside of its issuer shows that
-// resources do not follow the issuer.
+// resource: it is below the issuer, it or the issuer is on this computer, or a configured resource
+// is not below the issuer, so that the address of a resource says nothing.
 func (s *Settings) MayHaveIssued(resource Resource) bool {
 	isBelow := func(r Resource) bool { return strings.HasPrefix(r.canonical, s.Issuer+"/") }
 	return isBelow(resource) || uri.IsLoopback(s.Issuer) || uri.IsLoopback(resource.canonical) ||
@@ -184,7 +184,7 @@ func (s *Settings) selectResource(requested []string) (resource Resource, err er
 		}
 		protected = append(protected, known.Resource.canonical)
 	}
-	if RefusalOf(err).Rule == "A30" {
+	if RefusalOf(err).Rule == "A30" { // err names the last resource only
 		err = refuseResource(strings.Join(requested, " and "), protected...)
 	}
 	return Resource{}, err

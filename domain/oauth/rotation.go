@@ -19,23 +19,22 @@ type Rotation struct {
 	Digest     Digest    `json:"d"` // of the replaced refresh token
 	Access     uint32    `json:"a"` // number of the first access token that was issued with the successor
 	Box        []byte    `json:"b,omitempty"`
-	ReplacedAt time.Time `json:"r,omitzero"` // or when a client came late for the answer
+	ReplacedAt time.Time `json:"r,omitzero"` // later if AccessGrant.repeat has begun the window again
 }
 
-// inGrace tolerates a clock that was set back by up to the length of the window.
+// inGrace reports whether the grace window has not ended. The clock may have been set back by up to
+// the length of the window.
 func (r *Rotation) inGrace(settings *Settings, now time.Time) bool {
 	age := now.Sub(r.ReplacedAt)
 	return age < settings.RefreshGrace && age > -settings.RefreshGrace
 }
 
-// unused reports that neither the successor nor an access token that was
-// issued with it has been used.
+// unused reports whether neither the successor nor an access token issued with it has been used.
 func (r *Rotation) unused(g *AccessGrant) bool {
 	return r.Number+1 == g.generation && g.lastUse.Access < r.Access
 }
 
-// findRotation returns the index of the replacement of the token, -1 if the
-// grant does not remember it.
+// findRotation returns the index of the token's replacement, -1 if the grant does not remember it.
 func (g *AccessGrant) findRotation(replaced Secret) int {
 	i := slices.IndexFunc(g.rotations, func(r Rotation) bool { return r.Number == replaced.number })
 	if i < 0 || g.rotations[i].Digest != replaced.Digest() {
@@ -55,7 +54,7 @@ func (g *AccessGrant) addRotation(replaced Secret, pair issued, settings *Settin
 		return err
 	}
 	first := max(0, len(g.rotations)-maxRotations+1)
-	for i := range g.rotations { // no gap: each successor opens the box of the next one
+	for i := range g.rotations { // forget all up to the last expired one: newestFor needs an unbroken chain
 		if !g.rotations[i].inGrace(settings, now) {
 			first = max(first, i+1)
 		}
@@ -73,8 +72,7 @@ func (g *AccessGrant) addRotation(replaced Secret, pair issued, settings *Settin
 // issued is a refresh token with the access token that was issued with it.
 type issued struct{ refresh, access Secret }
 
-// successorSealers returns the sealers that only the holder of the replaced
-// refresh token can derive.
+// successorSealers returns sealers that only the holder of the replaced refresh token can derive.
 func successorSealers(replaced Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
 	return keys.HolderSealers(replaced, seal.Binding{Kind: "successor", Owner: grant})
 }

@@ -45,8 +45,8 @@ func (s Scopes) Values() []string { return slices.Clone(s.values) }
 // Empty reports whether the set has no value.
 func (s Scopes) Empty() bool { return len(s.values) == 0 }
 
-// Has reports whether the set contains the value. Implied scopes are added by ScopeCatalogue.Expand
-// only.
+// Has reports whether the set contains the value. It ignores what other values imply: see
+// ScopeCatalogue.Expand.
 func (s Scopes) Has(value string) bool { return slices.Contains(s.values, value) }
 
 // Contains reports whether every value of other is in s.
@@ -139,9 +139,9 @@ func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 // openIDScopes are the scopes of OpenID Connect (Core §5.4), which some clients always request.
 var openIDScopes = NewScopes("openid", "profile", "email", "address", "phone")
 
-// resolve returns the known ones of the requested scopes. It refuses with InvalidScope when none is
-// known, unless all are scopes of OpenID. It adds the defaults when no known scope is requested, or
-// only OfflineAccess.
+// resolve returns the requested scopes that are known. If those are none, or OfflineAccess alone,
+// it adds the defaults. It refuses with InvalidScope when none of the requested scopes is known,
+// unless all are scopes of OpenID.
 func (c ScopeCatalogue) resolve(text string) (Scopes, error) {
 	requested, err := ParseScopes(text)
 	if err != nil {

@@ -13,12 +13,11 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// SecretKind is the prefix that distinguishes access tokens, refresh tokens
-// and authorization codes.
+// SecretKind is the prefix that distinguishes access tokens, refresh tokens and codes.
 type SecretKind string
 
-// The prefixes let secret scanners find leaked tokens, and let the server refuse a token
-// of the wrong kind at once.
+// The prefixes let secret scanners find leaked tokens, and let the server refuse a token of the
+// wrong kind at once.
 const (
 	AccessTokenSecret  SecretKind = "ppa_"
 	RefreshTokenSecret SecretKind = "ppr_"
@@ -57,8 +56,8 @@ type Secret struct {
 	number uint32
 }
 
-// NewSecret returns the secret of a grant with a number: the generation of a refresh token, the
-// count of access tokens of the grant, 0 for a code.
+// NewSecret returns a secret of a grant. The number is the generation of a refresh token, the count
+// of access tokens that the grant has issued, or 0 for a code.
 func NewSecret(kind SecretKind, grant string, number uint32, entropy Entropy, keys seal.KeyRing) (Secret, error) {
 	id, err := hex.DecodeString(grant)
 	if err != nil || len(id) != idSize {
@@ -77,8 +76,8 @@ func NewSecret(kind SecretKind, grant string, number uint32, entropy Entropy, ke
 // ErrForeignSecret is ErrNotFound for a secret that no server secret of the ring has tagged.
 var ErrForeignSecret = fmt.Errorf("%w: no server secret has tagged it", ErrNotFound)
 
-// ParseSecret parses the text of a secret. ErrNotFound for another format, ErrForeignSecret for one
-// that this server did not issue; any other error is an outage.
+// ParseSecret parses the text of a secret. It returns ErrNotFound for another format, and
+// ErrForeignSecret if this server did not issue the secret. Any other error is an outage.
 func ParseSecret(kind SecretKind, text string, keys seal.KeyRing) (Secret, error) {
 	content, ok := decodeSecret(kind, text)
 	if !ok {
@@ -102,7 +101,7 @@ func restoreSecret(kind SecretKind, content []byte) Secret {
 	return secretOf(string(kind)+base64.RawURLEncoding.EncodeToString(content), content)
 }
 
-// content returns what is behind the prefix, which is a quarter shorter than its text.
+// content returns the decoded bytes behind the prefix, which take less space than the text.
 func (s Secret) content() []byte {
 	content, _ := decodeSecret(s.kind(), s.Reveal())
 	return content
@@ -113,7 +112,8 @@ func secretOf(text string, content []byte) Secret {
 		binary.BigEndian.Uint32(content[idSize:numberEnd])}
 }
 
-// decodeSecret checks the length itself, because Go's decoder skips line breaks.
+// decodeSecret decodes the text behind the prefix. It checks the length of the text, because Go's
+// decoder skips line breaks.
 func decodeSecret(kind SecretKind, text string) (content []byte, ok bool) {
 	encoded, found := strings.CutPrefix(text, string(kind))
 	if !found || len(encoded) != encodedSize {
@@ -123,7 +123,7 @@ func decodeSecret(kind SecretKind, text string) (content []byte, ok bool) {
 	return content, err == nil && len(content) == secretSize
 }
 
-// Grant returns the id of the grant, which its code shares.
+// Grant returns the id that a grant shares with its code.
 func (s Secret) Grant() string { return s.grant }
 
 // kind returns the prefix, which has the same length for every kind.

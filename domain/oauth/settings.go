@@ -15,15 +15,15 @@ import (
 	"github.com/pasteport/pasteport/domain/uri"
 )
 
-// Settings is a validated Config with all defaults filled in. Config.Settings returns it.
-// GrantChoices begin with the longest, and what is Off is 0.
+// Settings is a Config that Config.Settings has validated and completed: GrantChoices begin with
+// the longest, and a Lifetime that is Off is 0. Config.GrantSettings validates nothing.
 type Settings struct {
 	Config
 	Resources []ProtectedResource // at least one; the first is the default for requests without a resource
 	Keys      seal.KeyRing
 
-	// The HostFields that identify a credential: those that the verifier verifies and that have a
-	// value; nil for the token.
+	// IdentityFields are the HostFields that identify a credential: the required ones if the
+	// verifiers verify all fields, otherwise the token alone. They are nil without HostFields.
 	IdentityFields credential.Fields
 }
 
@@ -35,8 +35,8 @@ func (s *Settings) withKeys(keys seal.KeyRing) *Settings {
 }
 
 // Identity returns what identifies the credential of a person: the token, or the IdentityFields.
-// Grants are found by its fingerprint. It leaves out fields that are not verified, because a
-// changed value would hide grants and get around limits.
+// Grants are found by the fingerprint of the Identity. A field that is not verified is not part of
+// it: a person could change its value to hide grants and to get around limits.
 func (s *Settings) Identity(host HostToken) HostToken {
 	if len(s.HostFields) == 0 {
 		return host
@@ -44,19 +44,18 @@ func (s *Settings) Identity(host HostToken) HostToken {
 	return HostToken{conceal(s.IdentityFields.Select(host.Values()).Encode())}
 }
 
-// CompletedBy returns the old credential with those values of the new one that do not identify it,
-// for a verifier that needs all fields.
-func (s *Settings) CompletedBy(old, host HostToken) HostToken {
+// CompletedBy returns the identifying values of old with the other values of latest, for a verifier
+// that needs all fields.
+func (s *Settings) CompletedBy(old, latest HostToken) HostToken {
 	if len(s.HostFields) == 0 {
 		return old
 	}
-	values := host.Values()
+	values := latest.Values()
 	maps.Copy(values, s.Identity(old).Values())
 	return HostToken{conceal(values.Encode())}
 }
 
-// Fingerprints returns the fingerprints of the Identity, that under the current server secret
-// first.
+// Fingerprints returns the fingerprints of the Identity under each server secret, the newest first.
 func (s *Settings) Fingerprints(host HostToken) ([]Fingerprint, error) {
 	return s.Keys.Fingerprints(s.Identity(host))
 }
@@ -103,9 +102,9 @@ const shortestGrant = time.Hour
 // longer.
 const MaxGrantTTL = 365 * 24 * time.Hour
 
-// Link is a web page for developers or people. The metadata documents and the pages have it.
+// Link is a web page for developers or people. It is in the metadata documents and on the pages.
 type Link struct {
-	Name string // one of those below
+	Name string // one of the constants below
 	URL  string
 }
 
@@ -169,13 +168,13 @@ type Limits struct {
 	// UnlimitedNetworks are the networks to which no limit by address applies.
 	UnlimitedNetworks []netip.Prefix
 
-	WrongTokens      int // 10 different ones of a network (/24, /56) in five minutes, before it takes turns
+	WrongTokens      int // 10 different wrong tokens of a network (/24, /56) in 5 minutes; more have to take turns
 	MaxVerifications int // 64 tokens that one verifier checks at once; a quarter is kept for refreshes
 
 	MaxSessions          int // 10 000 sessions of an MCP server, and streams through a gateway, in each process
-	MaxSessionsPerPerson int // 100 of them, in all clients together
+	MaxSessionsPerPerson int // 100 of those sessions and streams for one person, in all clients together
 	MaxGrantsPerToken    int // 100 connections made with one host token
-	CallsPerMinute       int // 0, any number of calls of tools by one person at one MCP server, in each process
+	CallsPerMinute       int // 0, any number, of tool calls by one person at one MCP server, in each process
 }
 
 // DefaultLimits returns the limits of a Config that sets none.
@@ -217,5 +216,5 @@ func (l Limits) check() (found mistakes) {
 	return found
 }
 
-// NearMaxGrants reports whether a host token has nine tenths of its connections.
+// NearMaxGrants reports whether a host token has nine tenths of MaxGrantsPerToken.
 func (l Limits) NearMaxGrants(connections int) bool { return 10*connections >= 9*l.MaxGrantsPerToken }

@@ -8,9 +8,8 @@ import (
 	"github.com/pasteport/pasteport/domain/toolset"
 )
 
-// ConsentSnapshot is what the snapshots of a code and of its grant share. Bytes are nil, text is ""
-// and times are zero where there is nothing. Times are UTC with milliseconds. Restoring applies no
-// rule.
+// ConsentSnapshot has the fields that the snapshots of codes and grants share. A missing value is
+// nil, "" or the zero time. Times are UTC with milliseconds. Restoring a snapshot applies no rule.
 type ConsentSnapshot struct {
 	ID          string
 	Version     int64 // for a store that compares and swaps: it increments Version with each change
@@ -32,7 +31,7 @@ type ConsentSnapshot struct {
 	HostBox     []byte
 	HostWrap    []byte
 	HostKey     []byte // public half of the key pair of the data key
-	HostNew     []byte // host token that replaced that of HostBox, sealed to HostKey
+	HostNew     []byte // the host token that has replaced the one in HostBox, sealed to HostKey
 }
 
 // snapshot returns the state of the consent. Its bytes are shared with the consent.
@@ -136,8 +135,8 @@ type GrantSnapshot struct {
 	ConsentSnapshot
 	EndedAt       time.Time
 	RevokedAt     time.Time // when a token was revoked last; EndWatcher finds the grant by it
-	LastUsedAt    time.Time // a UseRecorder keeps that of a new grant, and then writes it with RecordUse only
-	LastUsedToken uint32    // the largest number of an access token that was used; as LastUsedAt
+	LastUsedAt    time.Time // a UseRecorder takes it from a new grant, and later from RecordUse only
+	LastUsedToken uint32    // the largest number of an access token that was used; written like LastUsedAt
 	VerifiedAt    time.Time
 	IdleEnd       time.Time
 	AbsoluteEnd   time.Time

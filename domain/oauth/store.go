@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// Store keeps codes and grants, apart from the site's content. Every state change is a closure over
-// the newest state, whose result the store keeps all or nothing, so that single use holds in every
-// implementation; features/storespec is its contract. The store may run a closure again after
-// another process has changed a row, so a closure changes only its argument. When it returns an
+// Store keeps codes and grants, apart from the site's content; features/storespec is its contract.
+// Every change is a closure over the newest state. The store keeps all of its result or nothing, so
+// that a code can be redeemed only once in every implementation. It may run a closure again after
+// another process has changed a row, so a second run must do no harm. When a closure returns an
 // error, the store returns that error and keeps nothing.
 //
-// bootstrap finds optional capabilities by type assertion: UseRecorder, AuthorizationLister,
-// client.DocumentStore, SecretKeeper, SecretVerifier, EndWatcher, SharedStore and attempt.Log.
-// A host that wraps its store has to implement those that it needs, because the wrapper hides them.
+// Pasteport finds optional capabilities by type assertion: UseRecorder, AuthorizationLister,
+// client.DocumentStore, SecretKeeper, SecretVerifier, EndWatcher, SharedStore and attempt.Log. A
+// host that wraps its store has to implement those that it needs: the wrapper hides them.
 type Store interface {
 	// Find returns the codes and grants of a selection.
 	Find(ctx context.Context, of Selection) (Authorizations, error)
 
-	// Change applies change to the codes and grants of a selection, and keeps all that it leaves
-	// there: those that it has changed, replaced by others with their id, or appended. The change
-	// also sees the grant of a redemption that ended before it.
+	// Change calls change with the codes and grants of a selection, and keeps those that change has
+	// modified, replaced by others with the same id, or appended. If a selection has a Host, change
+	// sees each issued code or, if the code was redeemed just before, its grant.
 	Change(ctx context.Context, of Selection, change func(*Authorizations) error) error
 
 	// UseOnce records that an assertion was used, until forgetAfter. Of several calls with one
-	// assertion exactly one succeeds. ErrDuplicate.
+	// assertion exactly one succeeds; the others return ErrDuplicate.
 	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
 
 	// DeleteExpired deletes codes, grants and used assertions whose ForgetAfter is at or before
@@ -39,8 +39,9 @@ type Store interface {
 type Selection struct {
 	Code, Grant string
 	Host        []byte
-	// Known is what the caller of Change has read, nil if nothing. A store that compares versions
-	// may begin with it, and reads the newest state when it is refused or overtaken.
+	// Known is the state that the caller of Change has read, nil for none. A store that compares
+	// versions may run the closure on it first, and on the newest state if that run returns an
+	// error or another process was faster.
 	Known *Authorizations
 }
 
@@ -54,12 +55,11 @@ func (s Selection) HasGrant(g GrantSnapshot) bool {
 	return s.Grant == g.ID || s.Host != nil && g.State == ActiveGrant && bytes.Equal(s.Host, g.HostPrint)
 }
 
-// UseRecorder is a Store that keeps the last uses of many grants with little work. With another
-// store each is a Change.
+// UseRecorder is a Store that keeps the last uses of many grants with little work. With any other
+// store, each last use is a Change.
 type UseRecorder interface {
-	// RecordUse keeps the last uses of grants, by id, for each the later of what it has and what it
-	// gets. It ignores unknown ids, and undoes no Change; a Change keeps the last use that is
-	// stored.
+	// RecordUse keeps the last uses of grants, by id: Use.Latest of the stored one and the given
+	// one. It ignores unknown ids. It undoes no Change, and no Change undoes it.
 	RecordUse(ctx context.Context, uses map[string]Use) error
 }
 
@@ -67,7 +67,7 @@ type UseRecorder interface {
 type AuthorizationLister interface {
 	// Authorizations iterates over the issued codes and all grants, also those that have ended, the
 	// oldest first. The loop body may change the store, so the iteration yields outside of locks
-	// and transactions; it lists a code that is redeemed meanwhile once. An error ends it.
+	// and transactions. A code that is redeemed meanwhile is listed once. An error ends the list.
 	Authorizations(ctx context.Context) iter.Seq2[Authorization, error]
 }
 
@@ -77,9 +77,9 @@ type SharedStore interface{ SharedByReplicas() bool }
 // SecretVerifier is a Store that keeps the fingerprint of its server secret, so that a process with
 // another secret, which could not open the data, does not start.
 type SecretVerifier interface {
-	// VerifySecret returns ErrOtherSecret when the stored fingerprint is not among those
-	// of this process, the newest first (KeyRing.SecretFingerprints). Otherwise it
-	// stores the newest of them.
+	// VerifySecret gets the fingerprints of this process, the newest first
+	// (KeyRing.SecretFingerprints). It returns ErrOtherSecret when the stored one is not among
+	// them, and otherwise stores the newest.
 	VerifySecret(ctx context.Context, prints []Fingerprint) error
 }
 
@@ -99,8 +99,8 @@ type EndedGrant struct {
 // that every process closes their streams within a second. With another store a process detects the
 // end at the next keep-alive comment of a stream.
 type EndWatcher interface {
-	// EndedSince returns the grants that ended at that time or after it, and the tokens that were
-	// revoked.
+	// EndedSince returns the grants that ended, and the tokens that were revoked, at that time or
+	// after it.
 	EndedSince(ctx context.Context, since time.Time) (Ended, error)
 }
 
@@ -123,12 +123,12 @@ type FieldsVerifier interface {
 	VerifyFields(ctx context.Context, values map[string]string) (Principal, error)
 }
 
-// VerifierUnavailable is an error of a BearerVerifier whose text is logged as it is and shown in
-// the trace. It must not contain the token or a part of the site's response. The texts of errors
-// that wrap it are left out. Of any other error the trace has only the type.
+// VerifierUnavailable is an error of a BearerVerifier whose text is logged and shown in the trace.
+// It must not contain the token or a part of the site's response. The texts of errors that wrap a
+// VerifierUnavailable are left out. Of any other error the trace has only the type.
 type VerifierUnavailable string
 
-func (c VerifierUnavailable) Error() string { return string(c) }
+func (v VerifierUnavailable) Error() string { return string(v) }
 
 // UnknownBearer is ErrUnknownBearer with a reason for the operator, which is shown in the trace. It
 // must not contain the token or a part of the site's response.
@@ -143,7 +143,7 @@ func (UnknownBearer) Unwrap() error { return ErrUnknownBearer }
 // are not told to try again.
 type VerifierMisconfigured string
 
-func (c VerifierMisconfigured) Error() string { return string(c) }
+func (v VerifierMisconfigured) Error() string { return string(v) }
 
-// Unwrap returns the same reason as VerifierUnavailable.
-func (c VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(c) }
+// Unwrap returns the same text as a VerifierUnavailable.
+func (v VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(v) }

@@ -20,7 +20,7 @@ const (
 	consentPurpose = "ticket"
 	returnPurpose  = "return"
 	ticketIDBytes  = 16
-	ticketIDClock  = 6 // of these, the time at the beginning
+	ticketIDClock  = 6 // how many of these bytes, at the beginning, are the time
 )
 
 // Ticket is the state of a consent page. The page contains it sealed, so that nothing is stored
@@ -53,8 +53,8 @@ func ShortID(id string) string {
 	return id[:min(len(id), shortIDLength)]
 }
 
-// MatchesID reports whether the typed text is a prefix of the id or of its random part, with which
-// ShortID begins.
+// MatchesID reports whether the typed text is a prefix of the id or, like a ShortID, of its random
+// part.
 func MatchesID(typed, id string) bool {
 	clock := min(2*ticketIDClock, len(id))
 	return strings.HasPrefix(id, typed) || strings.HasPrefix(id[clock:], typed)
@@ -80,8 +80,8 @@ func (t *Ticket) Seal() (string, error) {
 		"scope", r.Scopes.String(), "resource", r.Resource.canonical, "code_challenge", r.challenge.encoded)
 }
 
-// Code derives the authorization code for an approval of the ticket with the host token, the same
-// if the form is submitted twice with the same choice. It cannot be predicted without the server
+// Code derives the authorization code for an approval of the ticket. Two submissions of the form
+// with the same token and choice have the same code. It cannot be predicted without the server
 // secret and the host token.
 func (t *Ticket) Code(host HostToken, by *Choice, keys seal.KeyRing) (Secret, error) {
 	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal(), by.text())
@@ -94,8 +94,8 @@ func (t *Ticket) Code(host HostToken, by *Choice, keys seal.KeyRing) (Secret, er
 // TicketTTL is how long a page can be answered.
 const TicketTTL = 10 * time.Minute
 
-// OpenTicket refuses a ticket that was not sealed by this issuer for one of its resources with
-// InvalidTicket, an old one with ExpiredTicket.
+// OpenTicket opens what Ticket.Seal has sealed. It refuses with InvalidTicket what this issuer has
+// not sealed for one of its resources, and with ExpiredTicket what is older than TicketTTL.
 func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, error) {
 	values, issuedAt, err := openValues(settings, consentPurpose, sealed)
 	if err != nil {
@@ -180,7 +180,7 @@ func openValuesWith(sealers seal.Sealers, sealed string) (url.Values, time.Time,
 	}
 	values := url.Values{}
 	for pair := range slices.Chunk(texts, 2) {
-		values.Set(pair[0], pair[len(pair)-1])
+		values.Set(pair[0], pair[len(pair)-1]) // does not panic for a last name without a value
 	}
 	at, err := parseMillis(values.Get("at"))
 	return values, at, err

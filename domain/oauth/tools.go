@@ -10,7 +10,7 @@ import (
 // Tools returns the tools that the clients of the grant got.
 func (g *AccessGrant) Tools() toolset.Pins { return g.tools }
 
-// RecordTools records a list that a client gets.
+// RecordTools records a list of tools that a client gets, unless the grant has ended.
 func (g *AccessGrant) RecordTools(list toolset.List) {
 	if g.state == grantActive {
 		g.tools = g.tools.After(list)
@@ -56,7 +56,7 @@ func NewToolReview(host HostToken, ticket string, shown toolset.Pins, settings *
 
 // ReviewedTools is what ToolReview.Sealed contains.
 type ReviewedTools struct {
-	Host  HostToken // that the person pasted
+	Host  HostToken // as the person pasted it
 	tools string    // digest of the toolset.Pins that were shown
 }
 
@@ -65,8 +65,8 @@ func (r ReviewedTools) Include(tools toolset.Pins) bool {
 	return r.tools == tools.Digest()
 }
 
-// OpenToolReview opens ToolReview.Sealed of the same ticket. It refuses with InvalidTicket or
-// ExpiredTicket.
+// OpenToolReview opens the ToolReview.Sealed of a ticket. It refuses that of another ticket with
+// InvalidTicket, and an old one with ExpiredTicket.
 func OpenToolReview(sealed, ticket string, settings *Settings, now time.Time) (ReviewedTools, error) {
 	values, issuedAt, err := openValues(settings, reviewPurpose, sealed)
 	switch {

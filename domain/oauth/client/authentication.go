@@ -23,8 +23,8 @@ type Credentials struct {
 	Secret    oauth.ClientSecret
 }
 
-// Assertion holds the claims of a JWT with a valid signature (RFC 7523 §3). A time without a
-// claim is zero.
+// Assertion holds the claims of a JWT with a valid signature (RFC 7523 §3). A time that the JWT
+// does not claim is zero.
 type Assertion struct {
 	Issuer    string
 	Subject   string
@@ -36,13 +36,13 @@ type Assertion struct {
 }
 
 const (
-	assertionTTL         = time.Hour
+	assertionTTL         = time.Hour        // the longest time until exp
 	assertionSkew        = 30 * time.Second // between the client's clock and ours
 	maxAssertionIDLength = 256
 )
 
-// CheckAssertion refuses with InvalidClient unless the assertion is about the client, for this
-// server alone, and valid now (RFC 7523 §3).
+// CheckAssertion refuses with InvalidClient unless the client issued the assertion about itself,
+// for this server alone, and it is valid now (RFC 7523 §3).
 func (r *Rules) CheckAssertion(a Assertion, client *Metadata, now time.Time) error {
 	algorithms, names := AssertionAlgorithms(), []string{r.config.Issuer, r.config.Issuer + oauth.TokenPath}
 	if client.algorithm != "" {
@@ -50,7 +50,7 @@ func (r *Rules) CheckAssertion(a Assertion, client *Metadata, now time.Time) err
 	}
 	isOurs := func(name string) bool { return slices.Contains(names, name) }
 	others := slices.DeleteFunc(slices.Clone(a.Audience), isOurs)
-	first, last := now.Add(-assertionSkew), now.Add(assertionTTL+assertionSkew)
+	earliest, latest := now.Add(-assertionSkew), now.Add(assertionTTL+assertionSkew)
 	switch {
 	case !slices.Contains(algorithms, a.Algorithm):
 		return refuseAssertion("has alg %.100q, the client signs with %q", a.Algorithm, algorithms)
@@ -62,9 +62,9 @@ func (r *Rules) CheckAssertion(a Assertion, client *Metadata, now time.Time) err
 		return refuseAssertion("has aud %.100q, this server is %q", others[0], names)
 	case a.ExpiresAt.IsZero():
 		return refuseAssertion("has no exp")
-	case !now.Before(a.ForgetAfter()), a.ExpiresAt.After(last):
-		return refuseAssertion("has exp %d, it must be after %d and at most %d", a.ExpiresAt.Unix(), first.Unix(),
-			last.Unix())
+	case !now.Before(a.ForgetAfter()), a.ExpiresAt.After(latest):
+		return refuseAssertion("has exp %d, it must be after %d and at most %d", a.ExpiresAt.Unix(), earliest.Unix(),
+			latest.Unix())
 	case a.NotBefore.After(now.Add(assertionSkew)):
 		return refuseAssertion("has nbf %d, it must be at most %d", a.NotBefore.Unix(), now.Add(assertionSkew).Unix())
 	case a.ID == "", len(a.ID) > maxAssertionIDLength:
@@ -99,14 +99,14 @@ func (m *Metadata) readAuthentication(d members, r *Rules) (err error) {
 		inline, _ := d["jwks"].(map[string]any)
 		m.Keys, err = NewKeySet(inline)
 	}
-	if err != nil && m.AuthMethod == oauth.NoneOrPrivateKeyJWT {
+	if err != nil && m.AuthMethod == oauth.NoneOrPrivateKeyJWT { // "none" needs no keys
 		m.AuthMethod, err = oauth.PublicClient, nil
 	}
 	return err
 }
 
-// authMethod returns the method that this server offers of those that the client declares and
-// lists.
+// authMethod returns the method that this server offers of those that the client declares or lists:
+// NoneOrPrivateKeyJWT if it offers both, PublicClient if the client names none.
 func (d members) authMethod() (oauth.AuthMethod, error) {
 	declared, hasDeclared := d["token_endpoint_auth_method"]
 	method, isText := declared.(string)
@@ -148,8 +148,8 @@ type KeySet struct{ keys []Key }
 
 var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 
-// NewKeySet reads a decoded JWK set. It refuses a set with anything but public keys with
-// oauth.InvalidClientDocument.
+// NewKeySet reads a decoded JWK set. It refuses, with oauth.InvalidClientDocument, a set that has
+// anything but public keys.
 func NewKeySet(members map[string]any) (KeySet, error) {
 	entries, ok := members["keys"].([]any)
 	if !ok {
@@ -184,7 +184,8 @@ var keyTypes = map[string][2]any{
 	"EdDSA": {"OKP", "Ed25519"},
 }
 
-// Key returns the only key that has the id or, for a reference without one, fits the algorithm.
+// Key returns the only key that has the id or, for a reference without one, fits the algorithm. It
+// returns false if several keys do. The caller checks that a key with the id fits the algorithm.
 func (s KeySet) Key(by KeyReference) (Key, bool) {
 	var found []Key
 	for _, key := range s.keys {
@@ -201,8 +202,8 @@ func (s KeySet) Key(by KeyReference) (Key, bool) {
 	return found[0], true
 }
 
-// secrets returns the secrets of a client that registered itself with one, under every server
-// secret that is kept, the newest first: keyed hashes of its client_id, so that nothing is stored.
+// secrets returns the secrets that a client with a secret may present, one for each server secret,
+// the newest first. They are keyed hashes of its client_id, so that nothing is stored.
 func (r *Rules) secrets(client *Metadata) (secrets []oauth.ClientSecret, err error) {
 	tags, err := r.keys.Tags("client-secret", client.ID.String())
 	for _, tag := range tags {
@@ -244,7 +245,7 @@ func (r *Rules) CheckSecret(client *Metadata, presented oauth.ClientSecret) erro
 	return nil
 }
 
-// RefuseUnknownSecret refuses a secret of a client without one, with InvalidClient.
+// RefuseUnknownSecret refuses a secret that a client without one presents, with InvalidClient.
 func RefuseUnknownSecret(presented oauth.ClientSecret) error {
 	if presented == (oauth.ClientSecret{}) {
 		return nil

@@ -13,20 +13,20 @@ const (
 	// MaxDocuments is the maximum number of documents in a DocumentStore.
 	MaxDocuments = 2000
 
-	// DocumentStaleFor is how long a metadata document serves after the last successful check,
-	// while its host cannot be reached.
+	// DocumentStaleFor is how long a metadata document serves for authorization requests after the
+	// last successful check, while its host cannot be reached.
 	DocumentStaleFor = 30 * 24 * time.Hour
 
-	// KeysStaleFor is how long a key set serves after it has expired. It is short, because a client
-	// may have withdrawn a stolen key.
+	// KeysStaleFor is how long a key set, or the document of a connected client, serves after it
+	// has expired. It is short, because the client may have withdrawn a stolen key.
 	KeysStaleFor = time.Hour
 )
 
-// Document is the metadata document of a client as it was when a person approved the client.
+// Document is the metadata document with which a person last approved a client.
 type Document struct {
 	URL       string
 	Body      []byte
-	CheckedAt time.Time // when it was last fetched or revalidated
+	CheckedAt time.Time // when it was last fetched or revalidated before that approval
 }
 
 // ForgetAfter returns the time after which the document is not used any more, even if its host
@@ -40,10 +40,9 @@ func (s DocumentStatus) Error() string {
 	return fmt.Sprintf("the status of the response is %d", int(s))
 }
 
-// IsOutage reports whether a failed fetch says nothing about the client: the host was
-// unreachable, failed or refused requests, or this server had no slot for the fetch. A host that
-// resolves to an address that is not public is not among them, because its DNS entries are the
-// client's.
+// IsOutage reports whether a failed fetch says nothing about the client: the host was unreachable,
+// failed or refused requests, or this server had too many fetches. An address that is not public is
+// not an outage, because the client is responsible for the DNS entries of its host.
 func IsOutage(err error) bool {
 	var status DocumentStatus
 	switch {
@@ -74,18 +73,18 @@ type DocumentStore interface {
 	// ClientDocument returns the document at the URL, or oauth.ErrNotFound.
 	ClientDocument(ctx context.Context, url string) (Document, error)
 
-	// SaveClientDocument stores the document in place of the one at its URL. Of more than
-	// MaxDocuments it deletes those whose CheckedAt is earliest.
+	// SaveClientDocument stores the document in place of the one at its URL. If the store then has
+	// more than MaxDocuments, it deletes those whose CheckedAt is earliest.
 	SaveClientDocument(ctx context.Context, document Document) error
 
 	// DeleteClientDocument deletes the document at the URL, if there is one.
 	DeleteClientDocument(ctx context.Context, url string) error
 }
 
-// Directory finds the metadata document of a client. If a cached document does not list
-// redirectURI, a directory fetches it again, at most once a minute; an empty redirectURI never
-// causes that. The errors are the refusals of Rules.NewMetadata, and ErrUnreachable, ErrNoDocument,
-// ErrMalformed and ErrBudget, which is wrapped by RetryableAfter when the wait is known.
+// Directory finds the metadata document of a client. If a cached document does not list a nonempty
+// redirectURI, a Directory fetches it again, at most once a minute. In an outage it may return the
+// last good document, with a CheckFailure. Its errors are the refusals of Rules.NewMetadata,
+// ErrUnreachable, ErrNoDocument, ErrMalformed and ErrBudget (RetryableAfter if the wait is known).
 type Directory interface {
 	Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*Metadata, error)
 }
@@ -95,20 +94,20 @@ type Keeper interface {
 	Directory
 	// Keep stores the document of a client that a person has just approved.
 	Keep(ctx context.Context, id oauth.ClientID)
-	// Connected returns the document of a client that has a grant. If fetching fails, it returns a
-	// cached document for up to an hour after its expiry.
+	// Connected returns the document of a client that has a grant. In an outage it returns a cached
+	// document until KeysStaleFor after its expiry.
 	Connected(ctx context.Context, id oauth.ClientID) (*Metadata, error)
 }
 
-// KeyDirectory finds the keys at a client's jwks_uri. If a cached set lacks the wanted key id, it
+// KeyDirectory finds the keys at a client's jwks_uri. If a cached set lacks the wanted key, it
 // fetches the set again, at most once a minute. Its errors are those of Directory.
 type KeyDirectory interface {
 	KeySet(ctx context.Context, at oauth.ClientID, wanted KeyReference) (KeySet, error)
 }
 
-// AssertionReader verifies the signature of an assertion with the key that keyOf finds by the key
-// id. It returns the errors of keyOf, and ErrBadAssertion for a malformed JWT, an algorithm that is
-// not in AssertionAlgorithms, or a wrong signature.
+// AssertionReader verifies the signature of an assertion with the key that keyOf finds by the
+// header of the JWT. It returns the errors of keyOf, and ErrBadAssertion for a malformed JWT, an
+// algorithm that is not in AssertionAlgorithms, a key that does not fit, or a wrong signature.
 type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(KeyReference) (Key, error)) (Assertion, error)
 }
@@ -118,7 +117,7 @@ var (
 	ErrBadAssertion = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrUnreachable  = errors.New("oauth: fetch the client metadata document")
 	ErrNoDocument   = fmt.Errorf("%w: the response is not a document", ErrUnreachable)
-	ErrAddress      = errors.New("the address is refused") // beside ErrUnreachable
+	ErrAddress      = errors.New("the address is refused") // an error that wraps it wraps ErrUnreachable, too
 	ErrMalformed    = errors.New("oauth: client metadata document is not one strict JSON object")
 	ErrBudget       = errors.New("oauth: too many client metadata fetches")
 )
@@ -150,7 +149,7 @@ type aboutClient struct {
 
 func (e *aboutClient) Unwrap() error { return e.error }
 
-// WithHost returns err with the host of a well-formed client_id. It returns nil for nil.
+// WithHost returns err with the host of a well-formed client_id, and nil for nil.
 func WithHost(id oauth.ClientID, err error) error {
 	if err == nil {
 		return nil

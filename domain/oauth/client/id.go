@@ -25,7 +25,7 @@ func (r *Rules) ParseID(raw string) (oauth.ClientID, error) {
 	return r.ParseURL(raw)
 }
 
-// ParseURL is ParseID for a document that can be fetched: one of another server.
+// ParseURL is ParseID for a URL that this server can fetch, which is never its own.
 func (r *Rules) ParseURL(raw string) (oauth.ClientID, error) {
 	refuse := func(rule, why string) (oauth.ClientID, error) {
 		return oauth.ClientID{}, oauth.Refuse(oauth.MalformedClientID, rule, why)
@@ -57,7 +57,7 @@ func (r *Rules) ParseURL(raw string) (oauth.ClientID, error) {
 	if err := r.checkAuthority(authority); err != nil {
 		return oauth.ClientID{}, err
 	}
-	if u, err := url.Parse(raw); err != nil || u.String() != raw { // a URL parser would fetch another URL
+	if u, err := url.Parse(raw); err != nil || u.String() != raw { // the fetch would be of another URL
 		return refuse("C10", "the client_id is not a well-formed URL")
 	}
 	return oauth.RestoreClientID(raw), nil
@@ -65,20 +65,21 @@ func (r *Rules) ParseURL(raw string) (oauth.ClientID, error) {
 
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// isRegistered reports whether the id has the form of one that Register has returned. It is on this
-// server's own host, and never fetched.
+// isRegistered reports whether raw has the form of an id that Register returns. Such an id is on
+// this server's own host, and is never fetched.
 func (r *Rules) isRegistered(raw string) bool {
-	box, found := strings.CutPrefix(raw, r.registered())
+	box, found := strings.CutPrefix(raw, r.registeredPrefix())
 	return found && box != "" && strings.Trim(box, base64URL) == ""
 }
 
-// checkAuthority also refuses the server's own host, so that it does not fetch from itself.
+// checkAuthority checks host and port. It also refuses the host of this server, so that the server
+// does not fetch from itself.
 func (r *Rules) checkAuthority(authority string) error {
 	host, port := uri.SplitPort(authority)
 	ownHost, ownPort := uri.SplitPort(uri.Authority(r.config.Issuer))
 	isPort := func(allowed uint16) bool { return strconv.Itoa(int(allowed)) == port }
 	isOwn := strings.EqualFold(host, ownHost)
-	if r.config.AllowLoopbackClients { // any host and port, in development
+	if r.config.AllowLoopbackClients { // in development, any but this server's port on this computer
 		isOwn = ownHost != "" && uri.IsLoopbackHost(host) && port == ownPort
 	} else if port != "" && port != "443" && !slices.ContainsFunc(r.config.ClientIDPorts, isPort) ||
 		strings.HasSuffix(authority, ":") {

@@ -22,7 +22,7 @@ type Metadata struct {
 
 	redirects      []oauth.RedirectURI
 	privateSchemes []string // to which the client may redirect
-	algorithm      string   // the only one that the client signs with; "" is any of AssertionAlgorithms
+	algorithm      string   // the only one with which the client signs; "" means any of AssertionAlgorithms
 }
 
 const (
@@ -36,13 +36,13 @@ const (
 func (r *Rules) NewMetadata(id oauth.ClientID, document map[string]any) (*Metadata, error) {
 	d := members(document)
 	claimed, named := d["client_id"]
-	own, _ := claimed.(string)
+	claimedID, _ := claimed.(string)
 	switch {
 	case !named && !r.config.AllowDocumentsWithoutClientID:
 		return nil, invalidDocument("C23", "the document has no client_id")
-	case named && own != id.String() && own != id.Published().String():
+	case named && claimedID != id.String() && claimedID != id.Published().String():
 		return nil, invalidDocument("C23", "the document's client_id is not the URL that it was fetched from",
-			fmt.Errorf("it is %.100q, fetched was %.100q", own, id))
+			fmt.Errorf("it is %.100q, fetched was %.100q", claimedID, id))
 	}
 	name, err := d.name()
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Rules) NewMetadata(id oauth.ClientID, document map[string]any) (*Metada
 	if err := cmp.Or(d.checkSecrets(), d.checkKeys(), d.checkFlow()); err != nil {
 		return nil, err
 	}
-	if d["self_registered"] == any(true) { // another server publishes it without knowing the client
+	if d["self_registered"] == any(true) { // another Pasteport publishes this for a client that it does not know
 		return nil, oauth.Refuse(oauth.LostRegistration, "L2",
 			"the document is one of a client that registered itself at its host, so the host does not vouch for it")
 	}
@@ -76,7 +76,8 @@ func (m *Metadata) RedirectURIs() []string {
 	return uris
 }
 
-// PublishedMethod returns the AuthMethod by its name of RFC 7591 §2.
+// PublishedMethod returns the AuthMethod of a client that registered itself or is hosted, by its
+// name in RFC 7591 §2.
 func (m *Metadata) PublishedMethod() oauth.AuthMethod {
 	if m.AuthMethod == oauth.SealedClientID {
 		return oauth.PublicClient
@@ -149,8 +150,8 @@ func (d members) checkSecrets() error {
 	return nil
 }
 
-// checkKeys also refuses a jwks_uri that cannot be fetched. Other links are neither shown nor
-// fetched, so they are not checked.
+// checkKeys checks the keys in the document, or that jwks_uri is an https URL. It does not check
+// the other links of the document, which this server neither shows nor fetches.
 func (d members) checkKeys() error {
 	inline, isInline := d["jwks"]
 	address, isLink := d["jwks_uri"]
@@ -191,7 +192,7 @@ func (d members) checkFlow() error {
 	return nil
 }
 
-// refresh reports what the client declares about the grant type refresh_token.
+// refresh returns Client.MayRefresh and Client.DeclaresRefresh.
 func (d members) refresh() (may, declares bool) {
 	grants, declared, _ := d.list("grant_types")
 	declares = slices.Contains(grants, "refresh_token")

@@ -37,19 +37,19 @@ func parseRedirectURI(raw string, privateSchemes []string) (oauth.RedirectURI, e
 		"the redirect_uri is neither https nor on this computer", errors.New(uri.Abbreviated(raw)))
 }
 
-// matches reports whether the target equals a registered URI byte for byte. Only the port of a
-// loopback URI may differ (RFC 8252 §7.3).
+// matches reports whether the target equals a registered URI byte for byte, except for the port of
+// a loopback URI (RFC 8252 §7.3).
 func matches(target, registered oauth.RedirectURI) bool {
 	if !registered.Loopback() {
 		return target == registered
 	}
-	mine, ok := uri.WithoutPort(target.String())
-	theirs, _ := uri.WithoutPort(registered.String())
-	return ok && mine == theirs
+	wanted, ok := uri.WithoutPort(target.String())
+	allowed, _ := uri.WithoutPort(registered.String())
+	return ok && wanted == allowed
 }
 
-// RedirectURI returns the verified target of a request; it refuses with InvalidRequest or
-// UnregisteredRedirect.
+// RedirectURI returns the verified target of a request: for an empty one, the only redirect URI of
+// the client unless it is loopback. It refuses with InvalidRequest or UnregisteredRedirect.
 func (m *Metadata) RedirectURI(requested string) (oauth.RedirectURI, error) {
 	if requested == "" {
 		if len(m.redirects) != 1 || m.redirects[0].Loopback() {

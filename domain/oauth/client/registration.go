@@ -24,7 +24,7 @@ const (
 	registrationVersion   = 1
 	maxRegisteredID       = 2000 // characters; some clients and proxies refuse longer URLs
 	maxRegisteredRedirect = 10
-	maxPackedRegistration = 32 << 10 // of the largest name and redirect URIs, decompressed
+	maxPackedRegistration = 32 << 10 // bytes after decompression; the largest name and redirect URIs fit
 )
 
 // knownAppSchemes are the private-use schemes to which known apps redirect. Cursor registers
@@ -35,8 +35,8 @@ var knownAppSchemes = []string{
 }
 
 // Register reads the members of a registration request (RFC 7591 §2) and returns the client that
-// they describe. Its id contains the metadata, sealed under the server secret, so that nothing is
-// stored. Register refuses with InvalidRedirectURI and InvalidClientMetadata.
+// they describe. The id of the client contains its metadata, sealed under the server secret, so
+// that nothing is stored. Register refuses with InvalidRedirectURI and InvalidClientMetadata.
 func (r *Rules) Register(registration map[string]any) (*Metadata, error) {
 	if allows := r.config.AllowClient; allows != nil && !allows(oauth.SelfRegistered) {
 		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "A8", "this site does not let apps register themselves")
@@ -49,7 +49,7 @@ func (r *Rules) Register(registration map[string]any) (*Metadata, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := r.registered() + base64.RawURLEncoding.EncodeToString(sealers.Seal(client.pack()))
+	id := r.registeredPrefix() + base64.RawURLEncoding.EncodeToString(sealers.Seal(client.pack()))
 	if len(id) >= maxRegisteredID {
 		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L6", "the metadata does not fit into a client_id of "+
 			"2000 characters: send a shorter client_name or fewer redirect_uris")
@@ -64,11 +64,11 @@ func (r *Rules) readRegistration(d members) (client *Metadata, err error) {
 		name, err = d.name()
 	}
 	if err = cmp.Or(err, d.checkSecrets(), d.checkFlow()); err != nil {
-		why := oauth.RefusalOf(err) // of a document
+		why := oauth.RefusalOf(err) // its text is about a document
 		return nil, oauth.Refuse(oauth.InvalidClientMetadata, why.Rule,
 			strings.Replace(why.Description, "the document", "the registration", 1))
 	}
-	client = r.newRegistered(name, oauth.SealedClientID) // without a secret, whatever the client asks for
+	client = r.newRegistered(name, oauth.SealedClientID) // also if it asks for a method that is not offered
 	if asked, _ := d["token_endpoint_auth_method"].(string); oauth.AuthMethod(asked).HasSecret() {
 		client.AuthMethod = oauth.AuthMethod(asked)
 	}
@@ -119,7 +119,7 @@ func (d members) registeredRedirects(privateSchemes []string) (usable []oauth.Re
 	return usable, nil
 }
 
-// hasUnlistedScheme reports whether allowing its private-use scheme would make the URI usable.
+// hasUnlistedScheme reports whether the URI would be usable if its private-use scheme were allowed.
 func hasUnlistedScheme(raw string) bool {
 	scheme, _, _ := strings.Cut(raw, ":")
 	if lower := strings.ToLower(scheme); lower == "http" || lower == "https" ||
@@ -130,8 +130,8 @@ func hasUnlistedScheme(raw string) bool {
 	return err == nil
 }
 
-// Open returns the client of an id that Register has returned, under any server secret that is
-// still kept. It refuses every other id, and every id while self-registration is off, with
+// Open returns the client of an id that Register has returned, while the server secret that sealed
+// it is kept. It refuses any other id, and every id while self-registration is off, with
 // LostRegistration.
 func (r *Rules) Open(id oauth.ClientID) (*Metadata, error) {
 	lost := oauth.Refuse(oauth.LostRegistration, "L7", "the registration of this app does not exist any more")
@@ -142,9 +142,9 @@ func (r *Rules) Open(id oauth.ClientID) (*Metadata, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := strings.TrimPrefix(id.String(), r.registered())
+	text := strings.TrimPrefix(id.String(), r.registeredPrefix())
 	box, err := base64.RawURLEncoding.DecodeString(text)
-	// The decoder skips line breaks and ignores unused bits.
+	// The decoder skips line breaks and ignores unused bits, so other texts decode to the same box.
 	if err != nil || base64.RawURLEncoding.EncodeToString(box) != text {
 		return nil, lost
 	}
@@ -164,7 +164,7 @@ func (r *Rules) registrationSealers() (seal.Sealers, error) {
 	return r.keys.Sealers(seal.Binding{Kind: "client", Owner: r.config.Issuer})
 }
 
-// What a registered client declares about the grant type refresh_token, in its id.
+// What the id of a registered client says about the grant type refresh_token.
 const (
 	refreshUndeclared = "true" // it declares no grant types
 	refreshDeclared   = "declared"

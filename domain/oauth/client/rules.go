@@ -23,8 +23,8 @@ type Rules struct {
 	hosted map[string]*Metadata // by client_id
 }
 
-// NewRules returns the rules of a Config. Its error joins one oauth.Mistake for each wrong field
-// about clients. It needs no other field.
+// NewRules returns the rules of a Config, of which it uses only the Issuer, the secrets and the
+// fields about clients. Its error joins one oauth.Mistake for each wrong field about clients.
 func NewRules(c oauth.Config) (*Rules, error) {
 	r := &Rules{
 		config: c,
@@ -39,7 +39,7 @@ func NewRules(c oauth.Config) (*Rules, error) {
 				"has %q: only lower-case schemes of applications can be allowed", scheme))
 		}
 	}
-	if c.Issuer != "" {
+	if c.Issuer != "" { // with which the ids of hosted clients begin
 		mistakes = append(mistakes, r.host(c.HostedClients)...)
 	}
 	return r, errors.Join(mistakes...)
@@ -48,7 +48,7 @@ func NewRules(c oauth.Config) (*Rules, error) {
 // HostedPath is the path, below the issuer, of the documents of oauth.Config.HostedClients.
 const HostedPath = "/oauth/documents/"
 
-// host adds the clients, and reports those that are not valid.
+// host adds the clients whose metadata the strictest rules allow, and reports the others.
 func (r *Rules) host(clients []oauth.HostedClient) (mistakes []error) {
 	refuse := func(sentence string, values ...any) {
 		mistakes = append(mistakes, oauth.NewMistake("HostedClients", sentence, values...))
@@ -109,13 +109,13 @@ func (r *Rules) CheckAllowed(id oauth.ClientID) error {
 	return nil
 }
 
-// IsSelfRegistered reports whether the id is one of Register. It may not open any more.
+// IsSelfRegistered reports whether the id begins like those of Register. Open may still refuse it.
 func (r *Rules) IsSelfRegistered(id oauth.ClientID) bool {
-	return strings.HasPrefix(id.String(), r.registered())
+	return strings.HasPrefix(id.String(), r.registeredPrefix())
 }
 
-// registered is the beginning of the ids of clients that registered themselves.
-func (r *Rules) registered() string { return r.config.Issuer + RegisteredPath }
+// registeredPrefix is the beginning of the ids of clients that registered themselves.
+func (r *Rules) registeredPrefix() string { return r.config.Issuer + RegisteredPath }
 
 // PublisherOf returns the host that publishes the client's document, or oauth.SelfRegistered.
 func (r *Rules) PublisherOf(id oauth.ClientID) string {
@@ -125,12 +125,12 @@ func (r *Rules) PublisherOf(id oauth.ClientID) string {
 	return id.Host()
 }
 
-const labelLength = 12 // characters of a box, which begins with its random nonce
+const labelLength = 12 // characters of a box; they differ, because a box begins with a random nonce
 
 // LabelOf returns a short name of the client for logs and the trace: its id, or
 // oauth.SelfRegistered with the beginning of its box and the name that it claims, in quotes.
 func (r *Rules) LabelOf(id oauth.ClientID, claimed string) string {
-	box, registered := strings.CutPrefix(id.String(), r.registered())
+	box, registered := strings.CutPrefix(id.String(), r.registeredPrefix())
 	if !registered {
 		return id.String()
 	}
@@ -141,7 +141,7 @@ func (r *Rules) LabelOf(id oauth.ClientID, claimed string) string {
 	return label
 }
 
-// LabelOfID is LabelOf with the name in the id of a client that registered itself.
+// LabelOfID is LabelOf with the name that the id of a client that registered itself contains.
 func (r *Rules) LabelOfID(id oauth.ClientID) string {
 	if r.IsSelfRegistered(id) {
 		if client, err := r.Open(id); err == nil {
