@@ -1,6 +1,6 @@
-// Package quota has what limits the use of a server by one address, by one person and by all
-// together: Requester is the address, RateLimit and Lanes are ports, and Sessions counts the open
-// ones. Metrics count each Effect of a Limit.
+// Package quota limits the use of a server by one address, by one person and by all together:
+// Requester is the address, RateLimit and Lanes are ports, and OpenSessions bounds the sessions.
+// Metrics count each Effect of a Limit.
 package quota
 
 import (
@@ -36,9 +36,9 @@ type Effect string
 
 // The effects that metrics count.
 const (
-	Slowed  Effect = "slowed"  // it waited
-	Refused Effect = "refused" // it got an error
-	Evicted Effect = "evicted" // it replaced an older session or connection
+	Slowed  Effect = "slowed"  // the request waited
+	Refused Effect = "refused" // the request got an error
+	Evicted Effect = "evicted" // the request ended an older session or connection
 )
 
 // Effects returns every Effect.
@@ -55,17 +55,17 @@ func (o Observer) Observe(limit Limit, effect Effect) {
 	}
 }
 
-// Rate is what happens now, and how much of it may happen in a minute, as at once.
+// Rate is a number of events of one kind, and the limit for that kind.
 type Rate struct {
-	Of        string // such as the calls of a person
-	Events    int
-	PerMinute int
+	Of        string // the kind, such as the calls of a person
+	Events    int    // how many happen now
+	PerMinute int    // how many may happen in a minute, also all at once
 }
 
 // RateLimit limits events by rates. Each process counts separately.
 type RateLimit interface {
-	// Take counts the events and returns 0. If a rate does not allow its events now, Take counts
-	// nothing for any rate and returns when all of them will.
+	// Take counts the events and returns 0. If one rate does not allow its events now, Take counts
+	// nothing for any rate, and returns the time until all rates allow theirs.
 	Take(now time.Time, rates ...Rate) (wait time.Duration)
 }
 
@@ -74,7 +74,7 @@ type Guess struct {
 	By       Requester
 	Token    seal.Fingerprint
 	Resource string // whose verifier checks the token; "" on the connections page, which asks none
-	AtOnce   bool   // it is refused instead of waiting, because a client has sent it with a request
+	AtOnce   bool   // it is refused if it would have to wait, because a client has sent it with a request
 }
 
 // Result is what a check has found.
@@ -87,14 +87,15 @@ const (
 	Wrong
 )
 
-// Lanes makes networks take turns that present many wrong tokens. Implementations are safe for
-// concurrent use.
+// Lanes makes requests take turns if their network presents many wrong tokens. Implementations are
+// safe for concurrent use.
 type Lanes interface {
 	// Enter returns when the token may be checked. The caller then calls leave once, with the
-	// result. It refuses with WrongHostToken (wrong a moment ago), TooManyGuesses (too many of the
-	// network wait) or HostTokenNotVerifiable (checks in the network take too long).
+	// result. Enter refuses with WrongHostToken (it was wrong a moment ago), TooManyGuesses (too
+	// many of the network wait, or it is AtOnce and has to wait) or HostTokenNotVerifiable (checks
+	// for the network take too long).
 	Enter(ctx context.Context, guess Guess) (leave func(Result), err error)
-	// Remember records that a resource's verifier knows a token, as leave does with Right. A
-	// refresh, for example, checks a token without a lane.
+	// Remember records, like leave with Right, that a resource's verifier knows a token. It is for
+	// checks without a lane, such as at a refresh.
 	Remember(token seal.Fingerprint, resource string)
 }

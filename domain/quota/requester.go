@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Requester is the client address of a request with its enclosing networks, for limits. The zero
-// value has no limits itself, and counts only towards totals.
+// Requester is the client address of a request with its enclosing networks, for limits. No limit by
+// address applies to the zero value, which counts only towards totals.
 type Requester struct{ networks []netip.Prefix }
 
 // The prefix lengths of the networks around an address. In IPv6 a home usually has a /64 or a /56,
@@ -17,8 +17,8 @@ var (
 	ipv6Networks = []int{64, 56, 48}
 )
 
-// RequesterAt returns the requester at an address, the zero value for an address in one of the
-// unlimited networks.
+// RequesterAt returns the requester at an address, or the zero value for an invalid address and for
+// one in an unlimited network.
 func RequesterAt(address netip.Addr, unlimited []netip.Prefix) Requester {
 	address = address.Unmap().WithZone("")
 	isAround := func(network netip.Prefix) bool { return network.Contains(address) }
@@ -51,15 +51,15 @@ func (r Requester) Address() string {
 	return r.networks[0].String()
 }
 
-// The events in a minute that are limited besides those of Limits.
+// Limits of events in a minute that no setting changes.
 const (
-	UnknownTokensPerMinute = 60 // codes, refresh tokens and secrets of MCP servers; none can be guessed
+	UnknownTokensPerMinute = 60 // of an address: codes, refresh tokens and secrets of MCP servers
 
 	RegistrationsPerMinute        = 6000 // of clients that register themselves
 	AddressRegistrationsPerMinute = 30
 
 	networkFetchesPerMinute = 30 // of documents that are not in the cache, for a /24 or a /56
-	hostFetchesPerMinute    = 60
+	hostFetchesPerMinute    = 60 // of such documents, from their host
 )
 
 // UnknownToken returns the rates of an unknown code or refresh token.
@@ -71,7 +71,7 @@ func (r Requester) UnknownToken() (rates []Rate) {
 }
 
 // Registration returns the rates of a client that registers itself. Each larger network around an
-// address may register five times as many.
+// address may register five times as many as the network in it.
 func (r Requester) Registration() []Rate {
 	rates, perMinute := []Rate{{"registrations", 1, RegistrationsPerMinute}}, AddressRegistrationsPerMinute
 	for _, network := range r.networks {
@@ -81,7 +81,8 @@ func (r Requester) Registration() []Rate {
 	return rates
 }
 
-// Fetch returns the rates of a fetch of an unknown document from a host.
+// Fetch returns the rates of a fetch of an unknown document from a host: those of the host and of
+// the /24 or /56.
 func (r Requester) Fetch(host string) []Rate {
 	rates := []Rate{{"fetches from " + host, 1, hostFetchesPerMinute}}
 	if r.Limited() {

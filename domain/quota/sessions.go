@@ -1,14 +1,13 @@
 package quota
 
-// OpenSessions bounds the open sessions of each person and of all people together. It never
-// refuses a new session: at a limit it evicts the session that has been idle longest, of the same
-// person or, when the total is reached, of the person with the most sessions. It evicts a session
-// with running calls only if all sessions of that person have some. OpenSessions is not safe for
-// concurrent use.
+// OpenSessions bounds the open sessions of each person and of all people together. It never refuses
+// a new session: at a limit it evicts the session that has been idle longest, of the same person
+// or, if only the total is reached, of the person with the most sessions. It evicts a session with
+// running calls only if all sessions of that person have some. It is not safe for concurrent use.
 type OpenSessions[S comparable] struct {
 	max, maxPerPerson int
 	sessions          map[S]*limited[S]
-	people            map[string]int // their sessions
+	people            map[string]int // the number of sessions of each person
 	clock             uint64         // number of uses so far, which orders the sessions by their last use
 }
 
@@ -30,8 +29,8 @@ func NewOpenSessions[S comparable](most, mostPerPerson int) *OpenSessions[S] {
 	}
 }
 
-// Add adds a session, or uses one that it has. At a limit it removes another session, which the
-// caller has to end.
+// Add adds a session, or records a use of one that it already has. At a limit it removes another
+// session, which the caller has to end.
 func (l *OpenSessions[S]) Add(session S, person string) (evicted S, evicts bool) {
 	if known := l.sessions[session]; known != nil {
 		l.use(known)
@@ -48,16 +47,16 @@ func (l *OpenSessions[S]) Add(session S, person string) (evicted S, evicts bool)
 	return evicted, evicts
 }
 
-// victim returns the session to evict for a new session of the person, nil below the limits: the
-// idlest one of the person or, at the limit of all people, of those with the most sessions.
+// victim returns the session to evict for a new session of the person, nil below the limits. It is
+// the idlest one of the person at their limit, and otherwise of the people with the most sessions.
 func (l *OpenSessions[S]) victim(person string) (victim *limited[S]) {
-	isFull := l.people[person] >= l.maxPerPerson
-	if !isFull && len(l.sessions) < l.max {
+	atOwnLimit := l.people[person] >= l.maxPerPerson
+	if !atOwnLimit && len(l.sessions) < l.max {
 		return nil
 	}
 	most := 0
 	for _, s := range l.sessions {
-		if isFull && s.person != person {
+		if atOwnLimit && s.person != person {
 			continue
 		}
 		size := l.people[s.person]

@@ -14,10 +14,10 @@ const (
 	skipped   = 2 // runtime.Callers and New
 )
 
-// Panic is a recovered panic. It is an error whose text has one line for each function.
+// Panic is a recovered panic, as an error.
 type Panic struct {
 	Type  string // of the value
-	Stack string // the functions with file and line, the innermost first
+	Stack string // two lines for each function, its name and its file:line; the innermost first
 }
 
 // New describes the value of recover. Call it in the deferred function, where the stack of the

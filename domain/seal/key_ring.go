@@ -68,7 +68,7 @@ type Confidential interface {
 // concurrent use.
 type KeyRing struct {
 	keeper SecretKeeper
-	cache  *sync.Map // derived values by purpose
+	cache  *sync.Map // a derived[T] for each purpose: a Binding, or a text
 }
 
 // derived is a cache entry: one result for each secret.
@@ -80,9 +80,9 @@ type derived[T any] struct {
 // NewKeyRing returns the key ring of a keeper.
 func NewKeyRing(keeper SecretKeeper) KeyRing { return KeyRing{keeper, new(sync.Map)} }
 
-// Snapshot returns a ring whose secrets do not change any more. Use one snapshot for all keys of a
-// state change. Take it after reading the grant: an earlier snapshot may lack the secret with which
-// the grant was sealed.
+// Snapshot returns a ring with the present secrets, which the keeper must not overwrite meanwhile.
+// Use one snapshot for all keys of a state change, and take it after reading the grant: an earlier
+// one may lack the secret with which the grant was sealed.
 func (k KeyRing) Snapshot() (KeyRing, error) {
 	secrets, err := k.secrets()
 	return KeyRing{FixedSecrets(secrets), k.cache}, err
@@ -96,7 +96,7 @@ func (k KeyRing) Sealers(b Binding) (Sealers, error) {
 
 // HolderSealers returns sealers that only the holder of a secret text, such as a token, can derive.
 // Each key is HKDF-SHA256 of the text with a server secret as the salt. HKDF-Extract is an HMAC
-// keyed with the salt (RFC 5869 §2.2), so one keyedHash serves every holder.
+// keyed with the salt (RFC 5869 §2.2), so every holder uses the same keyedHash of a server secret.
 func (k KeyRing) HolderSealers(holder Confidential, b Binding) (Sealers, error) {
 	extracts, err := cached(k, "extract", func(salt []byte) (*keyedHash, error) { return newKeyedHash(salt), nil })
 	if err != nil {
@@ -145,7 +145,7 @@ func cached[T any](k KeyRing, purpose any, derive func(secret []byte) (T, error)
 	}
 	results, err := mapEach(secrets, derive)
 	if err == nil {
-		var copies [][]byte // because a keeper may overwrite the slices that it has returned
+		var copies [][]byte // the cache outlives this call, after which a keeper may overwrite its slices
 		for _, secret := range secrets {
 			copies = append(copies, bytes.Clone(secret))
 		}

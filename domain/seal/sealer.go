@@ -84,13 +84,13 @@ type PairSealers struct {
 	tags    []Tag // the newest server secret first
 }
 
-// PairSealers returns the sealers of a binding. The kinds have to be few.
+// PairSealers returns the sealers of a binding. Like purposes of Tags, the kinds have to be few.
 func (k KeyRing) PairSealers(b Binding) (PairSealers, error) {
 	tags, err := k.Tags("pair/"+b.Kind, b.Owner)
 	return PairSealers{b, tags}, err
 }
 
-// PublicKey returns the public half of the key pair of a key.
+// PublicKey returns the public half of the key pair that is derived from a key and a binding.
 func PublicKey(key []byte, b Binding) ([]byte, error) {
 	private, err := privateKey(key, b)
 	if err != nil {

@@ -19,8 +19,7 @@ type Tool struct{ name, digest string }
 // the definition that a client gets first and the one that replaces it.
 const digestSize = 24
 
-// New returns a tool with its definition: a canonical text of all that clients and people go
-// by.
+// New returns a tool. The definition is a canonical text of all that clients and people go by.
 func New(name string, definition []byte) Tool { return Tool{name, digestOf(definition)} }
 
 func digestOf(text []byte) string {
@@ -35,8 +34,8 @@ type List struct {
 	More    bool // further pages follow
 }
 
-// digests returns the digest of each tool by its name. One for all definitions stands for a name
-// that is listed more than once.
+// digests returns the digest of each tool by its name. A name that is listed more than once has one
+// digest of all its definitions.
 func (l List) digests() map[string]string {
 	digests := make(map[string]string, len(l.Tools))
 	for _, tool := range l.Tools {
@@ -52,20 +51,20 @@ func (l List) digests() map[string]string {
 const (
 	maxPinnedTools = 1000
 	maxPinsText    = 60_000 // bytes of the pinned tools, which every store can keep in a text
-	maxNewText     = 4_000  // bytes of the names of new tools beside them
+	maxNewText     = 4_000  // bytes of the names of new tools, which are kept in addition
 	maxChanges     = 50     // of each kind, which a page shows
 )
 
 // Pins are the tools that the clients of a grant got with their first list, and how later lists
-// differ from it. The zero value has no list yet. Equal ones are in memory once, as most grants of
-// a server have the same.
+// differ from it. The zero value is for a grant without a list. Equal Pins share their memory,
+// because most grants of a server have the same.
 type Pins struct{ text unique.Handle[string] }
 
 // content is the content of Pins.
 type content struct {
 	tools  map[string]pinned // by name
 	isOpen bool              // the first list has more pages
-	added  []string          // names of new tools, at most maxChanges and one
+	added  []string          // names of new tools; one more than maxChanges stands for all others
 }
 
 // pinned is a tool of the first list, and how it is in the latest one.
@@ -100,17 +99,17 @@ func (p Pins) String() string {
 // Digest returns a digest of the pins.
 func (p Pins) Digest() string { return digestOf([]byte(p.String())) }
 
-// IsReadable reports whether the text is as String returns it.
+// IsReadable reports whether parsing the text loses nothing.
 func (p Pins) IsReadable() bool { return p == Pins{} || p == p.parse().pins() }
 
 const (
-	pinsPrefix = "?" // tells pins without tools from none
+	pinsPrefix = "?" // distinguishes pins of an empty list from the zero value
 	toolPrefix = "tool "
 
 	changedFlag, goneFlag = "c", "g" // after the digest of a tool
 )
 
-// parse returns no tools for a text that cannot be read, so that no tool is as it was.
+// parse returns no tools for a text that cannot be read, so that Permits permits none.
 func (p Pins) parse() content {
 	t := content{tools: map[string]pinned{}}
 	text, isPinned := strings.CutPrefix(p.String(), pinsPrefix)
@@ -173,6 +172,7 @@ func (p Pins) Changes() (found Changes) {
 	return found
 }
 
+// withMore adds a name if it isIn, and "…" for the first one after maxChanges.
 func withMore(names []string, name string, isIn bool) []string {
 	switch {
 	case !isIn || len(names) > maxChanges:
@@ -183,14 +183,14 @@ func withMore(names []string, name string, isIn bool) []string {
 	return append(names, name)
 }
 
-// After returns the pins after a list. The first list pins its tools, and so do its further pages,
-// until a client asks for the first page again; later ones are compared. Tools beyond the number or
-// the length that a grant can keep count as new.
+// After returns the pins after a client has got a list. The first list and its further pages pin
+// their tools, until a client asks for the first page again. Later lists are compared with the
+// pins. Tools beyond the number or the length that a grant can keep count as new.
 func (p Pins) After(list List) Pins {
 	t, listed := p.parse(), list.digests()
 	t.isOpen = p == Pins{} || t.isOpen && !list.IsFirst
 	isWhole := list.IsFirst && !list.More
-	if isWhole {
+	if isWhole { // a new tool that it lacks has gone
 		t.added = slices.DeleteFunc(t.added, func(name string) bool { return listed[name] == "" })
 	}
 	length := len(p.String())
@@ -198,7 +198,7 @@ func (p Pins) After(list List) Pins {
 		tool, isPinned := t.tools[name]
 		if !isPinned && t.isOpen && len(t.tools) < maxPinnedTools && length < maxPinsText {
 			tool, isPinned = pinned{digest: listed[name]}, true
-			length += len(url.QueryEscape(toolPrefix+name)) + len(tool.digest) + len("&=+cg")
+			length += len(url.QueryEscape(toolPrefix+name)) + len(tool.digest) + len("&=+cg") // also for its flags
 		}
 		if isPinned {
 			tool.changed, tool.gone = tool.digest != listed[name], false

@@ -17,7 +17,7 @@ func Printable(s string) bool {
 // dots decodes dots as browsers do before they resolve dot segments.
 var dots = strings.NewReplacer("%2e", ".", "%2E", ".")
 
-// HasDotSegment reports whether a browser would shorten the path.
+// HasDotSegment reports whether the path has a "." or ".." segment, which a browser would resolve.
 func HasDotSegment(path string) bool {
 	return slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool {
 		segment = dots.Replace(segment)
@@ -25,7 +25,8 @@ func HasDotSegment(path string) bool {
 	})
 }
 
-// Authority returns host:port of a URI, "" if it has no "//" behind its scheme.
+// Authority returns host:port of a URI, with a user if it names one. It returns "" if the URI has
+// no "//" behind its scheme.
 func Authority(uri string) string {
 	_, rest, _ := strings.Cut(uri, ":")
 	rest, found := strings.CutPrefix(rest, "//")
@@ -80,7 +81,7 @@ func IsLoopbackOrigin(origin string) bool {
 		IsLoopback(origin)
 }
 
-// WithoutPort removes the port; ok is false when the port is not a number from 1 to 65535.
+// WithoutPort removes the port, if there is one; ok is false if it is not a number from 1 to 65535.
 func WithoutPort(uri string) (cut string, ok bool) {
 	authority := Authority(uri)
 	host, port := SplitPort(authority)
@@ -109,7 +110,7 @@ func WithoutUser(uri string) string {
 	return before + "//…" + uri[at:]
 }
 
-const maxAbbreviated = 100 // bytes, so that the trace has room for both URIs of a mismatch
+const maxAbbreviated = 100 // bytes; the trace has room for two URIs of this length
 
 // Abbreviated returns the beginning of a URI, without a user and without the query, which may hold
 // secrets.
