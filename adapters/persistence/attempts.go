@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/attempt"
 )
 
-// attemptRow is a attempt.Attempt with tags.
+// attemptRow is an attempt.Attempt with tags.
 type attemptRow struct {
 	ID       string `gorm:"primaryKey"`
 	Client   string
@@ -37,8 +37,8 @@ func (s *Store) ChangeAttempts(ctx context.Context, ids []string,
 			return failed("reading the trace", err)
 		}
 		var changed []attemptRow
-		for _, attempt := range change(attemptsIn(rows)) {
-			changed = append(changed, attemptRow(attempt))
+		for _, one := range change(attemptsIn(rows)) {
+			changed = append(changed, attemptRow(one))
 		}
 		if len(changed) == 0 {
 			return nil
@@ -69,7 +69,7 @@ func (s *Store) ForgetAttempts(ctx context.Context, before time.Time, keep int) 
 	for _, group := range []string{"progress = 0", "progress > 0"} {
 		err := s.transaction(ctx, func(tx *gorm.DB) error {
 			oldest := before.UnixMilli()
-			var surplus []int64
+			var surplus []int64 // when the newest attempt beyond keep was; empty without one
 			next := tx.Model(&attemptRow{}).Where(group).Order("at DESC").Offset(keep).Limit(1)
 			if err := next.Pluck("at", &surplus).Error; err != nil {
 				return failed("counting the trace", err)

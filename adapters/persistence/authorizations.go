@@ -24,8 +24,8 @@ type authorizationRows struct {
 	grants []oauth.GrantSnapshot
 }
 
-// find reads the rows of a selection. It reads the codes of a host token first: the grant of a code
-// that was redeemed before its row was read is then among the grants, and a redemption after it
+// find reads the rows of a selection. It reads the codes of a host token before the grants: a code
+// that was redeemed before it was read has its grant among the grants, and a later redemption
 // changes the version of the code.
 func find(db *gorm.DB, of oauth.Selection) (rows authorizationRows, err error) {
 	const ofHost = "host_print = ? AND state = ? ORDER BY created_at, id"
@@ -92,14 +92,13 @@ func (s *Store) Change(ctx context.Context, of oauth.Selection, change func(*oau
 			return err
 		}
 		if refused != nil && !errors.Is(refused, errOvertaken) && reflect.DeepEqual(newest, known) {
-			return refused
+			return refused // change would refuse the same rows again
 		}
 		return changeRows(db, newest, change)
 	})
 }
 
-// changeRows applies change to rows and writes what it has changed. On a server, one statement is a
-// transaction of its own.
+// changeRows applies change to rows and writes what it has changed.
 func changeRows(db *gorm.DB, before authorizationRows, change func(*oauth.Authorizations) error) error {
 	all := before.restore()
 	if err := change(&all); err != nil {
@@ -116,7 +115,7 @@ func changeRows(db *gorm.DB, before authorizationRows, change func(*oauth.Author
 		}
 		return grants.write(tx, before.grants, after.grants)
 	}
-	if len(after.codes)+len(after.grants) == 1 {
+	if len(after.codes)+len(after.grants) == 1 { // on a server, one statement is a transaction
 		return write(db)
 	}
 	return inTransaction(db, write)
@@ -150,8 +149,8 @@ func (s *Store) RecordUse(ctx context.Context, uses map[string]oauth.Use) error 
 var _ oauth.AuthorizationLister = (*Store)(nil)
 
 // Authorizations implements oauth.AuthorizationLister, in the order of the ids, which begin with
-// the time. It reads the codes first, of which there are few because they live for minutes, so that
-// it lists the code of a grant that is opened behind its page.
+// the time. It reads the codes first, which are few because they live for minutes: if a code is
+// redeemed after the page of its grant was read, the code is listed.
 func (s *Store) Authorizations(ctx context.Context) iter.Seq2[oauth.Authorization, error] {
 	return func(yield func(oauth.Authorization, error) bool) {
 		reader := s.reader.WithContext(ctx)
@@ -166,6 +165,7 @@ func (s *Store) Authorizations(ctx context.Context) iter.Seq2[oauth.Authorizatio
 				return
 			}
 			for ; len(issued) > 0 && issued[0].ID <= grant.ID; issued = issued[1:] {
+				// With the id of the grant, the code was redeemed meanwhile.
 				if issued[0].ID < grant.ID && !yield(oauth.RestoreCode(issued[0]), nil) {
 					return
 				}
@@ -204,8 +204,8 @@ func (s *Store) EndedSince(ctx context.Context, since time.Time) (oauth.Ended, e
 }
 
 // list is a field for a column with a list in JSON, "" when it is empty. SCHEMA.md describes the
-// members. The standard library would write a digest as 32 numbers, and take four times as long to
-// read them (2026-11-29).
+// members. encoding/json would write a digest as 32 numbers, and take four times as long to read
+// them (2026-11-29).
 type list[T any] struct{ of *[]T }
 
 func (l list[T]) Value() (driver.Value, error) {

@@ -38,15 +38,15 @@ func (s *Store) Checks(ctx context.Context) []Check {
 		return []Check{schema}
 	}
 	db := s.reader.WithContext(ctx)
-	machine := s.checkClock
+	clockOrFile := s.checkClock
 	if s.file != nil {
-		machine = checkFile
+		clockOrFile = checkFile
 	}
 	return []Check{
 		schema,
 		newCheck("durability", s.engine.name+" loses nothing that was answered", s.durable()),
 		newCheck("server secret", "it fits the database", s.compareSecret(db)),
-		machine(db),
+		clockOrFile(db),
 		checkRows(db, "authorization_codes", codes, isReadableCode),
 		checkRows(db, "grants", grants, isReadableGrant),
 	}
@@ -84,8 +84,8 @@ func checkRows[R any](db *gorm.DB, name string, of table[R], isReadable func(R) 
 	return newCheck(name, fmt.Sprintf("rows: %d, all readable", read), nil)
 }
 
-// clockLimit keeps the clocks of two machines, each compared with that of their database, within
-// the overlap of two queries for revocations.
+// clockLimit is half of what the clocks of two machines may differ, because each is compared with
+// that of the database. Queries for revocations overlap by more than the whole.
 const clockLimit = 2 * time.Second
 
 // checkClock compares this machine's clock with the one of a server. The time that the query takes

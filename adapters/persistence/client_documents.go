@@ -12,8 +12,7 @@ import (
 
 var _ client.DocumentStore = (*Store)(nil)
 
-// clientDocumentRow is a client.Document. Its key is a digest, because a URL can be too long
-// for one.
+// clientDocumentRow is a client.Document. Its key is a digest, because a URL can be too long.
 type clientDocumentRow struct {
 	Digest      []byte `gorm:"primaryKey"`
 	URL         string

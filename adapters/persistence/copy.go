@@ -12,8 +12,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// copied are the tables that are copied as a whole. The fingerprint of the server secret concerns
-// the running service only.
+// copied are the tables that are copied as a whole. The table secret_witness is not among them,
+// because the next service that runs on the copy fills it.
 var copied = append(slices.Clone(expiring), keyedTable{"attempts", "id"})
 
 // copiedAtOnce keeps every statement short, below the number of values that SQLite binds and the
@@ -86,7 +86,8 @@ func (t keyedTable) compare(source, target *gorm.DB) error {
 	return err
 }
 
-// sum adds the hashes of all rows, because two databases may order keys differently.
+// sum adds the hashes of all rows, because two databases may order keys differently. Equal rows
+// have equal JSON, because every driver returns a value as an int64, a string, a []byte or nil.
 func (t keyedTable) sum(db *gorm.DB) (sum uint64, err error) {
 	err = t.eachBatch(db, func(rows []map[string]any) error {
 		for _, row := range rows {

@@ -12,12 +12,12 @@ import (
 type engine struct {
 	name   string
 	driver string            // the package to import for it; "" for SQLite
-	schema *strings.Replacer // of words of the schema by their SQL
+	schema *strings.Replacer // replaces the words in braces of a migration by SQL
 	risks  []risk            // of losing an answered commit
 	clock  string            // the query for the time of a server in milliseconds
 }
 
-// risk is a query for whether settings are dangerous, and what to do then.
+// risk is a query for whether a setting is dangerous, and the error then.
 type risk struct{ query, problem string }
 
 var sqliteEngine = engine{
@@ -52,8 +52,7 @@ var mysqlEngine = engine{
 	driver: "github.com/pasteport/pasteport/adapters/persistence/mysql",
 	schema: strings.NewReplacer(
 		"{word}", "VARCHAR(64)", "{digest}", "VARBINARY(32)", "{bytes}", "MEDIUMBLOB", "{json}", "MEDIUMTEXT",
-		"{integer}", "BIGINT",
-		"{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+		"{integer}", "BIGINT", "{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
 	),
 	risks: []risk{
 		{"SELECT @@GLOBAL.innodb_flush_log_at_trx_commit <> 1",
@@ -71,17 +70,18 @@ const (
 	pgUnique      = "23505"
 	pgSerialize   = "40001"
 	pgDeadlock    = "40P01"
-	pgStalePlan   = "0A000" // another replica has brought the schema up to date
-	pgTableHere   = "42P07" // another replica does so
-	pgTypeHere    = "42710" // likewise, a moment earlier: a table begins with the type of its rows
+	pgStalePlan   = "0A000" // another replica has migrated the schema since the statement was prepared
+	pgTableExists = "42P07" // another replica is migrating the schema
+	pgTypeExists  = "42710" // likewise: PostgreSQL creates the type of the rows before the table
 	mysqlUnique   = "1062"
-	mysqlDeadlock = "1213" // also of a change that another node of a cluster was faster with
+	mysqlDeadlock = "1213" // also when another node of a cluster was faster with a change
 	mysqlStale    = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
 )
 
 var (
-	pgElsewhere = []string{"42P05", "26000"} // of prepared statements that are on another connection
-	mysqlHere   = []string{"1050", "1061"}   // of tables and keys that exist
+	// A prepared statement exists already, or is missing: PgBouncer has switched the connection.
+	pgPrepared  = []string{"42P05", "26000"}
+	mysqlExists = []string{"1050", "1061"} // a table or a key
 )
 
 func isDuplicate(err error) bool {
@@ -89,7 +89,8 @@ func isDuplicate(err error) bool {
 	return sqlite.IsDuplicate(err) || code == pgUnique || code == mysqlUnique
 }
 
-// overtaken is failed for a row that was missing when the transaction looked for it.
+// overtaken is failed for an insertion of a row that the transaction has not found: for a duplicate
+// it adds errOvertaken.
 func overtaken(err error, doing string) error {
 	if isDuplicate(err) {
 		return errors.Join(failed(doing, err), errOvertaken)
@@ -100,7 +101,7 @@ func overtaken(err error, doing string) error {
 // collides reports that the same work may succeed when it runs again.
 func collides(err error) bool {
 	switch drivers.Code(err) {
-	case pgSerialize, pgDeadlock, pgStalePlan, pgTableHere, pgTypeHere, mysqlDeadlock, mysqlStale:
+	case pgSerialize, pgDeadlock, pgStalePlan, pgTableExists, pgTypeExists, mysqlDeadlock, mysqlStale:
 		return true
 	}
 	return errors.Is(err, errOvertaken)

@@ -16,8 +16,7 @@ type migration struct {
 	statements []string
 }
 
-// migrations are only ever appended to: a database goes forward and never back.
-// SCHEMA.md explains the tables.
+// migrations only grow, because a database never goes back. SCHEMA.md explains the tables.
 var migrations = []migration{
 	{id: "0001_codes_grants_and_attempts", statements: []string{
 		`CREATE TABLE schema_migrations (id {word} NOT NULL PRIMARY KEY) {rows}`,
@@ -98,8 +97,8 @@ func (s *Store) prepare() error {
 	return s.createSecret()
 }
 
-// migrate returns the migrations that were missing. Replicas that start together do not lock each
-// other out: one of them commits, or they run each statement in turns, and the others find out.
+// migrate applies and returns the missing migrations. Replicas may migrate at once: one of them
+// commits, and the others collide and try again; on MySQL, each may run some of the statements.
 func (s *Store) migrate() (applied []string, err error) {
 	if err := s.durable(); err != nil {
 		return nil, err
@@ -116,8 +115,8 @@ func (s *Store) migrate() (applied []string, err error) {
 			// One by one: a prepared statement runs only the first of several.
 			for _, statement := range append(step.statements, noting) {
 				err := tx.Exec(s.engine.schema.Replace(statement)).Error
-				// MySQL commits each, so another replica, or an interrupted one, may have run it.
-				if err != nil && !slices.Contains(mysqlHere, drivers.Code(err)) {
+				// MySQL commits each statement, so another process may have run this one.
+				if err != nil && !slices.Contains(mysqlExists, drivers.Code(err)) {
 					return overtaken(err, "migrating the schema")
 				}
 			}
@@ -132,11 +131,11 @@ func (s *Store) migrate() (applied []string, err error) {
 // durable refuses settings under which answered commits can be lost.
 func (s *Store) durable() error {
 	for _, risk := range s.engine.risks {
-		var runs bool
-		if err := s.writer.Raw(risk.query).Scan(&runs).Error; err != nil {
+		var isDangerous bool
+		if err := s.writer.Raw(risk.query).Scan(&isDangerous).Error; err != nil {
 			return failed("asking when commits are on the disk", err)
 		}
-		if runs {
+		if isDangerous {
 			return errors.New(risk.problem)
 		}
 	}
@@ -145,12 +144,12 @@ func (s *Store) durable() error {
 
 // compareSchema refuses a database with other migrations than this program's.
 func (s *Store) compareSchema() error {
-	switch missing, err := missing(s.reader); {
+	switch lacking, err := missing(s.reader); {
 	case err != nil:
 		return err
-	case len(missing) == len(migrations):
+	case len(lacking) == len(migrations):
 		return errors.New("it is not a database of Pasteport: name the data of a service, by data or database")
-	case len(missing) > 0:
+	case len(lacking) > 0:
 		return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version " +
 			"brings it up to date")
 	}

@@ -10,8 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// moment is a field for a column with a time: UTC milliseconds since 1970, and NULL for the zero
-// time.
+// moment is a field for a column with a time: UTC milliseconds since 1970, NULL for the zero time.
 type moment struct{ of *time.Time }
 
 func (m moment) Value() (driver.Value, error) {

@@ -19,13 +19,12 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
 
-// ServerOptions configure a store on a database server. A zero value means the default in its
-// comment.
+// ServerOptions configure a store on a database server. Comments name the defaults of zero values.
 type ServerOptions struct {
 	// File of the server secret, the same for every replica; required. OpenServer creates it for an
 	// unused database.
 	SecretFile  string
-	Connections int // the most of this process; 16
+	Connections int // maximum for this process; 16
 }
 
 const (
@@ -89,7 +88,7 @@ func open(address string, options ServerOptions, creates bool) (*Store, error) {
 	return openFile(address, creates)
 }
 
-// ready returns a store that was opened when examine accepts it.
+// ready returns a store that was opened without err, if examine accepts it.
 func ready(store *Store, err error, examine func(*Store) error) (*Store, error) {
 	if err != nil {
 		return nil, err
@@ -104,7 +103,7 @@ func refusal(name string, err error) error {
 	return fmt.Errorf("opening the OAuth database %s: %w", name, sqlite.Explain(err))
 }
 
-// openFile creates the file if it may, and changes nothing in it otherwise.
+// openFile creates a missing file, and gives it a write-ahead log, only if creates is set.
 func openFile(file string, creates bool) (*Store, error) {
 	var pragmas []string
 	path, err := filepath.Abs(file) // so that no name has a special meaning to SQLite
@@ -195,7 +194,7 @@ func openServer(address string, options ServerOptions) (*Store, error) {
 		reader:      db,
 		close:       pool.Close,
 		secretFile:  options.SecretFile,
-		lockTimeout: sqlite.BusyTimeout,
+		lockTimeout: sqlite.BusyTimeout, // the same for every engine
 	}, nil
 }
 
@@ -208,8 +207,7 @@ func IsServer(address string) bool {
 		named.Fragment == "" && !strings.Contains(named.EscapedPath(), "@")
 }
 
-// Redacted returns an address without its user, password and options; options may hold a password
-// too.
+// Redacted returns an address without its user, password and options, which may hold a password.
 func Redacted(address string) string {
 	if !IsServer(address) {
 		return "[hidden]"

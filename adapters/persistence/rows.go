@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,11 +19,11 @@ import (
 type table[R any] struct {
 	rows, insert, update string
 	changing             int                // the number of columns that update writes
-	fields               func(row *R) []any // of the columns, to scan into and to take values from
+	fields               func(row *R) []any // one for each column, to scan into and to take values from
 }
 
-// newTable describes a table whose columns are the id, those of changing, those of others, which
-// only other statements write, and the version.
+// newTable describes a table whose columns are the id, those of changing, those of others, and the
+// version. update does not write those of others, which begin with a comma.
 func newTable[R any](name, changing, others string, fields func(*R) []any) table[R] {
 	columns := "id, " + changing + others + ", version"
 	return table[R]{
@@ -89,13 +90,13 @@ func (t table[R]) each(db *gorm.DB) iter.Seq2[R, error] {
 // errOvertaken means that another process has changed a row since it was read.
 var errOvertaken = errors.New("another process was faster")
 
-// write writes the rows that have changed, unless another process has changed one since it was
-// read, and those without a row before them, which are new.
+// write updates the rows of after that differ from those of before, and inserts those beyond
+// before. It fails with errOvertaken if another process has changed a row since it was read.
 func (t table[R]) write(db *gorm.DB, before, after []R) error {
 	for i := range after {
 		is := t.fields(&after[i])
 		if i >= len(before) {
-			is[len(is)-1] = 1
+			is[len(is)-1] = 1 // the version
 			if _, err := execute(db, t.insert, is...); err != nil {
 				return overtaken(err, "adding a row")
 			}
@@ -105,7 +106,8 @@ func (t table[R]) write(db *gorm.DB, before, after []R) error {
 			continue
 		}
 		was := t.fields(&before[i])
-		changed, err := execute(db, t.update, append(is[1:1+t.changing:1+t.changing], was[0], was[len(was)-1])...)
+		id, version := was[0], was[len(was)-1]
+		changed, err := execute(db, t.update, slices.Concat(is[1:1+t.changing], []any{id, version})...)
 		switch {
 		case err != nil:
 			return failed("updating a row", err)

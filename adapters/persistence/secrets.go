@@ -55,7 +55,7 @@ func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
 func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
 		err := s.compareSecret(tx)
-		switch forgetsAll := forget.Equal(now); {
+		switch forgetsAll := forget.Equal(now); { // every earlier secret, even one that cannot be read
 		case forgetsAll && errors.Is(err, fs.ErrNotExist):
 			err = secretfile.Create(s.secretFile)
 		case err == nil || forgetsAll && errors.Is(err, oauth.ErrOtherSecret):
@@ -64,7 +64,7 @@ func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error 
 		if err == nil {
 			err = failed("forgetting the fingerprint of the server secret", tx.Exec("DELETE FROM secret_witness").Error)
 		}
-		if err != nil || s.file == nil { // the first replica that is given the new secret stores its fingerprint
+		if err != nil || s.file == nil { // on a server, the first replica with the new file stores its fingerprint
 			return err
 		}
 		secrets, err := secretfile.Read(s.secretFile, nil)
@@ -90,8 +90,8 @@ func (s *Store) compareSecret(db *gorm.DB) error {
 }
 
 // createSecret generates the secret of a database that was not used with one. Later replicas must
-// be given the same file. Where the secret is missing, the service fails that needs it; a host may
-// have configured another one.
+// be given the same file. A missing secret of a used database is no error here, because a host may
+// have configured another one; a service that needs the secret fails.
 func (s *Store) createSecret() error {
 	err := secretfile.Protect(s.secretFile, s.file == nil)
 	if !errors.Is(err, fs.ErrNotExist) {

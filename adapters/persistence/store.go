@@ -43,7 +43,7 @@ var _ oauth.Store = (*Store)(nil)
 func (s *Store) SharedByReplicas() bool { return s.file == nil }
 
 // Collisions returns how often this process has found that another one was faster with a change.
-// The change runs again, at most 16 times.
+// The change runs again, at most 16 times in all.
 func (s *Store) Collisions() int64 { return s.collisions.Load() }
 
 // Close closes every connection to the database.
@@ -58,8 +58,8 @@ func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter
 }
 
 // Ping performs the operations of a request, so that it fails when requests would: it reads the
-// server secret, durably writes a row, and finds the newest grant. It reads from the disk: the
-// write before has made SQLite drop its cached pages.
+// server secret, durably writes a row, and finds the newest grant. It reads from the disk, because
+// the write before has made SQLite drop its cached pages.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.Secrets(); err != nil {
 		return err
@@ -102,8 +102,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 // keyedTable is a table with its primary key.
 type keyedTable struct{ name, key string }
 
-// expiring are the tables from which DeleteExpired deletes. They have the end of a row in
-// forget_after.
+// expiring are the tables from which DeleteExpired deletes. forget_after has the end of a row.
 var expiring = []keyedTable{
 	{"authorization_codes", "id"},
 	{"grants", "id"},
@@ -116,7 +115,7 @@ const deletedAtOnce = 500 // in one transaction, so that others may write betwee
 // DeleteExpired implements oauth.Store.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (deleted int, err error) {
 	for _, from := range expiring {
-		for rows := int64(deletedAtOnce); rows > 0; deleted += int(rows) {
+		for rows := int64(1); rows > 0; deleted += int(rows) {
 			err := s.transaction(ctx, func(tx *gorm.DB) error {
 				rows = 0
 				var keys []any // not every engine limits a DELETE

@@ -62,7 +62,7 @@ func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 	}
 }
 
-// inTransaction runs work once in a transaction, in a file in that of the change. The drivers of
+// inTransaction runs work once in a transaction; in a file, change has begun it. The drivers of
 // servers set READ COMMITTED, which is enough because every change checks the versions that it has
 // read.
 func inTransaction(db *gorm.DB, work func(tx *gorm.DB) error) (err error) {
@@ -70,7 +70,7 @@ func inTransaction(db *gorm.DB, work func(tx *gorm.DB) error) (err error) {
 		err = work(tx)
 		return err
 	})
-	if err == nil {
+	if err == nil { // work has not failed, so an error is that of BEGIN or COMMIT
 		err = failed("beginning or committing a transaction", ended)
 	}
 	return err
@@ -86,7 +86,7 @@ func failed(doing string, err error) error {
 		err = oauth.ErrNotFound
 	case isDuplicate(err):
 		err = oauth.ErrDuplicate
-	case slices.Contains(pgElsewhere, drivers.Code(err)):
+	case slices.Contains(pgPrepared, drivers.Code(err)):
 		err = fmt.Errorf("%w: %w: behind PgBouncer in transaction mode, add default_query_exec_mode=exec to the "+
 			"address", oauth.ErrUnavailable, err)
 	default:
@@ -95,9 +95,9 @@ func failed(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// detached lets short work finish after its caller has canceled it: a server's driver would drop
-// the connection otherwise, and the driver of a file would start a goroutine for each statement. A
-// deadline still holds on a server.
+// detached lets short work finish after its caller has canceled it. Otherwise a server's driver
+// would drop the connection, and the driver of a file would start a goroutine for each statement.
+// On a server, a deadline still holds.
 func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.file != nil {
 		return context.WithoutCancel(ctx), func() {}

@@ -63,11 +63,11 @@ type connection interface {
 }
 
 // session are the settings of every connection, whatever the server and the address set. A
-// connection that commits nothing by itself, or is in a transaction all the time, does not see what
-// other replicas have revoked. Reads from a Galera node wait for what other nodes have committed;
-// only MariaDB knows that setting and reads the comment. MySQL would truncate values that are too
-// long without a strict sql_mode. To set the isolation level for each transaction costs a round
-// trip.
+// connection without autocommit, or with another completion_type, could stay in a transaction and
+// not see what other replicas have revoked. With wsrep_sync_wait, reads from a Galera node wait for
+// what other nodes have committed; only MariaDB has that setting and executes the comment. Without
+// a strict sql_mode, MySQL would truncate values that are too long. To set the isolation level for
+// each transaction would cost a round trip.
 var session = []string{
 	"SET autocommit = 1, completion_type = 'NO_CHAIN', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', " +
 		"innodb_lock_wait_timeout = " + strconv.Itoa(int(lockLimit.Seconds())) + " /*M! , wsrep_sync_wait = 1 */",
@@ -75,7 +75,7 @@ var session = []string{
 }
 
 // prepare gives a connection its settings. It refuses a server that is read-only, as the replica of
-// a primary is; a Galera node that is not ready refuses to tell.
+// a primary is. A Galera node that is not ready refuses the query.
 func prepare(ctx context.Context, conn connection) error {
 	for _, statement := range session {
 		if _, err := conn.ExecContext(ctx, statement, nil); err != nil {
@@ -97,8 +97,8 @@ func prepare(ctx context.Context, conn connection) error {
 	return nil
 }
 
-// node is a connection to one of the servers. It ends when another server is chosen, or when a node
-// has left its cluster, so that the pool connects to another.
+// node is a connection to one of the servers. The pool replaces it when another server is chosen,
+// or when its server has left a Galera cluster.
 type node struct {
 	connection
 	chosen func() bool
@@ -113,7 +113,7 @@ func (n *node) ResetSession(ctx context.Context) error {
 
 const (
 	notInCluster    = "1047" // the node refuses every statement
-	waitTimeExpired = "1205" // of a read, which waits for no lock: the node hears nothing of the others
+	waitTimeExpired = "1205" // a read waits for no lock, so the node has waited for the other nodes
 )
 
 func (n *node) QueryContext(ctx context.Context, query string, values []driver.NamedValue) (driver.Rows, error) {

@@ -45,9 +45,9 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	return pool, mysql.New(mysql.Config{Conn: pool}), nil
 }
 
-// connector lets the driver quote parameters itself, which takes one round trip and, unlike GORM's
-// cache of prepared statements, no lock that is held while a statement waits for a connection.
-// Quoting is safe in UTF-8, not in every character set that an address may name.
+// connector lets the driver write parameters into a statement, which takes one round trip. GORM's
+// cache of prepared statements would hold a lock while a statement waits for a connection. Such
+// parameters are safe in UTF-8, but not in every character set that an address may name.
 func connector(server, address *url.URL) (sqldriver.Connector, error) {
 	host := net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "3306"))
 	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" +
@@ -60,9 +60,9 @@ func connector(server, address *url.URL) (sqldriver.Connector, error) {
 	}
 	config.User = address.User.Username()
 	config.Passwd, _ = address.User.Password()
-	config.Timeout, config.RejectReadOnly = connectLimit, true // so that connections to a former primary are closed
+	config.Timeout, config.InterpolateParams = connectLimit, true
+	config.RejectReadOnly = true // so that connections to a former primary are closed
 	config.Logger = new(driver.NopLogger)
-	config.InterpolateParams = true
 	if err := config.Apply(driver.Charset("utf8mb4", "")); err != nil {
 		return nil, err
 	}

@@ -26,8 +26,9 @@ func init() {
 
 const connectLimit = 2 * time.Second
 
-// session sets what every connection relies on, whatever the server, the role and the address set.
-// It is a statement, because PgBouncer refuses most settings that come with a login.
+// session sets what transactions rely on, whatever the server, role and address set. It is a
+// statement, because PgBouncer refuses most settings that come with a login. In transaction mode,
+// PgBouncer applies it to one connection to the server; the others keep the settings of the role.
 const session = "SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off"
 
 func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {

@@ -59,7 +59,7 @@ func Read(path string, last *Secrets) (_ *Secrets, err error) {
 		return nil, err
 	}
 	read := &Secrets{file: found, All: []Secret{{found.ModTime().UTC(), content}}}
-	if len(content) != secretLength {
+	if len(content) != secretLength { // not a lone secret, but a list
 		if read.All, err = parse(string(content)); err != nil {
 			return nil, fmt.Errorf("%s %w: restore it", path, err)
 		}
@@ -114,7 +114,7 @@ func Replace(path string, now, forget time.Time) error {
 		if !replaced.After(forget) {
 			break
 		}
-		replaced = secret.GeneratedAt
+		replaced = secret.GeneratedAt // it has replaced the secret after it in the list
 		content = fmt.Appendf(content, "%s %s\n", replaced.Format(time.RFC3339),
 			base64.StdEncoding.EncodeToString(secret.bytes))
 	}

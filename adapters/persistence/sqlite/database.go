@@ -21,11 +21,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// BusyTimeout is how long a change waits for the write lock: the busy_timeout of SQLite counts for
-// each connection anew, and changes queue for one.
+// BusyTimeout is how long a change waits for its turn. The busy_timeout of SQLite limits one wait
+// for the write lock, and a change may queue behind others that wait for it.
 const BusyTimeout = 5 * time.Second
 
-// WAL lets Open keep a write-ahead log beside the file, which the file remembers.
+// WAL lets Open keep a write-ahead log beside the file. Later connections do so without it.
 const WAL = "journal_mode(wal)"
 
 // The settings of connections. synchronous is FULL because a power failure must not bring a revoked
@@ -70,7 +70,7 @@ func (d *Database) Close() error {
 // the file, because with an empty database every token would look invalid. GORM's log is off: it
 // prints the values of rows.
 func connect(path string, connections int, pragmas []string) (*gorm.DB, error) {
-	// SQLite may refuse the write lock to a transaction that has read before.
+	// A transaction takes the write lock at once, because SQLite may refuse it after a read.
 	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_pragma": pragmas}
 	pool := sql.OpenDB(connector{path, "file:" + url.PathEscape(path) + "?" + query.Encode()})
 	pool.SetMaxOpenConns(connections)
@@ -107,7 +107,7 @@ func IsDuplicate(err error) bool {
 
 // Explain adds the remedy to SQLite's short messages.
 func Explain(err error) error {
-	switch code(err) & 0xff {
+	switch code(err) & 0xff { // the primary result code
 	case codes.SQLITE_NOTADB, codes.SQLITE_CORRUPT:
 		return fmt.Errorf("it is not a SQLite database or it is damaged, restore it or name another file: %w", err)
 	case codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM:

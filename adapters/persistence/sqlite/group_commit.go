@@ -24,11 +24,11 @@ type groupCommit struct {
 	close   context.CancelFunc
 }
 
-// queuedChange is a change that waits. An error of it undoes this change alone.
+// queuedChange is a change that waits. Its error undoes this change alone.
 type queuedChange struct {
 	ctx      context.Context
 	change   func(tx *gorm.DB) error
-	begun    atomic.Bool // or its caller has given up
+	begun    atomic.Bool // set by runBeside before the change, or by a caller that gives up
 	answered chan struct{}
 	err      error
 	panicked any
@@ -98,7 +98,7 @@ func (g *groupCommit) carryOut(first *queuedChange) {
 		err = unavailable("committing", tx.Commit().Error)
 	} else {
 		undone := unavailable("rolling back", tx.Rollback().Error)
-		err, first.err = errors.Join(err, undone), errors.Join(first.err, undone)
+		err, first.err = errors.Join(err, undone), errors.Join(first.err, undone) // a lone change has its own error
 	}
 	answer(group, err)
 }

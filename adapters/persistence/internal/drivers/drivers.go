@@ -12,8 +12,7 @@ import (
 
 // Driver opens and explains one kind of database server.
 type Driver struct {
-	// Open returns a pool for the address without connecting. It fails for an address that it
-	// cannot parse.
+	// Open returns a pool without connecting. It fails for an address that it cannot parse.
 	Open func(address *url.URL) (*sql.DB, gorm.Dialector, error)
 	// Code returns the SQLSTATE of an error, or its number where that is more precise; "" for an
 	// error of another origin.
