@@ -46,8 +46,8 @@ type Address struct {
 	Mistake error `json:"-" yaml:"-"` // in the text of the address, for Config.Check
 }
 
-// Config describes how a gateway calls MCP servers. It has the settings of the service. A zero
-// field has its default.
+// Config describes how a gateway calls MCP servers. The tagged fields are settings of the service;
+// WithDefaults gives zero fields their defaults.
 type Config struct {
 	Host          string        `set:"upstream-host" unset:"the host of each upstream" example:"localhost:9000" doc:"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL"`
 	Credential    string        `set:"credential" default:"host-token" choices:"host-token,static,none" doc:"credential for the upstreams: the pasted token of the person, one shared secret, or none"`
@@ -62,11 +62,10 @@ type Config struct {
 	IdleTimeout   time.Duration `set:"stdio-idle-timeout" default:"15m" min:"1s" doc:"time after which the process of an idle session ends: one without a request, an open call or a listening client"`
 	Memory        int64         `set:"stdio-memory" default:"2GiB" min:"32MiB" doc:"limit on the data memory of each process, on Linux"`
 
-	// The MCP server is also the verifier of pasted tokens, so that one that accepts any key is a
-	// mistake.
+	// The MCP server is also the verifier of pasted tokens, so it must not accept every key.
 	VerifiesTokens bool
 
-	HostFields credential.Fields // that people enter; nil for the token
+	HostFields credential.Fields // that people enter; nil for the field "token" alone
 	Reach      Reach
 	Observe    func(Request) // called for each request to an upstream; nil for none
 	Now        func() time.Time
@@ -93,8 +92,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Check reports all mistakes of a gateway to the addresses in one error. The options of requests
-// have no effect on a program.
+// Check reports all mistakes of a gateway to the addresses in one error. It checks the options of
+// HTTP requests unless every address is a program.
 func (c Config) Check(addresses ...Address) error {
 	var mistakes []error
 	for i, a := range addresses {
@@ -205,7 +204,8 @@ func checkHeader(name string) error {
 	return nil
 }
 
-// Fields returns those that the upstream gets: those of a person, or the secret for all callers.
+// Fields returns the fields whose values the upstream gets: those that a person enters, or the one
+// for the secret of all callers.
 func (c Config) Fields() credential.Fields {
 	if c.Credential == CredentialStatic {
 		return credential.Single()
@@ -213,8 +213,7 @@ func (c Config) Fields() credential.Fields {
 	return c.HostFields
 }
 
-// Presentation returns how requests have the credential. The config must be checked, as for
-// Environment.
+// Presentation returns how requests carry the credential. Call Check before, as for Environment.
 func (c Config) Presentation() secret.Presentation {
 	presented, _ := secret.Parse(c.Present, c.Fields())
 	return presented
@@ -242,7 +241,7 @@ func (c Config) Values(host oauth.HostToken) (credential.Values, error) {
 	return values, nil
 }
 
-// IsProgram reports whether the MCP server is a program.
+// IsProgram reports whether the MCP server is a program. Only the text of a program has a Mistake.
 func (a Address) IsProgram() bool {
 	return a.Command != "" || len(a.Args) > 0 || a.Dir != "" || len(a.Env) > 0 || a.Mistake != nil
 }

@@ -16,19 +16,19 @@ import (
 // stream instead. Proxies close connections that are idle for 30 s.
 const silence = 20 * time.Second
 
-// lateAnswer is the response to a call. When the upstream is silent for too long, it opens a stream
-// for a client that accepts one, and sends the answer as its only event. Until then and for any
-// other response it passes everything on.
+// lateAnswer is the response to a call. If the upstream is silent for too long, lateAnswer opens a
+// stream for a client that accepts one, and sends the answer as its only event. It passes on an
+// answer in time, and any events of the upstream, as they are.
 type lateAnswer struct {
 	*stream.Writer
 	id     message.ID
-	header http.Header
+	header http.Header // of the upstream's answer
 	timer  *time.Timer // calls open; nil if the client gets no stream
 	memory message.Reservation
 
 	mu      sync.Mutex
-	isOpen  bool
-	isBegun bool // the upstream has answered
+	isOpen  bool // open has begun the stream
+	isBegun bool // the upstream has answered; only the goroutine of the handler writes it
 	body    message.Buffer
 }
 
@@ -40,7 +40,7 @@ func (g *Gateway) newLateAnswer(out *stream.Writer, r *http.Request, b message.B
 		memory: g.options.Bodies.Reserve(out.Identity().Caller.Subject),
 	}
 	l.body.Reserve = l.memory.Extend
-	// The answer to initialize has the id of the session in its header.
+	// An answer to initialize needs its own header, which has the id of the session.
 	accepted := strings.Join(r.Header.Values("Accept"), ",")
 	if !l.id.IsZero() && b.Only().Method != "initialize" && strings.Contains(accepted, message.EventStream) {
 		l.timer = time.AfterFunc(g.silence, l.open)
@@ -58,8 +58,8 @@ func (l *lateAnswer) open() {
 	l.Writer.Header().Set("Content-Type", message.EventStream)
 	l.Writer.Header().Set("Cache-Control", "no-store")
 	l.Writer.WriteHeader(http.StatusOK)
-	_, _ = l.Writer.Write(message.OpeningComment) // the flush fails too
-	_ = l.Writer.FlushError()                     // the client has gone
+	_, _ = l.Writer.Write(message.OpeningComment)
+	_ = l.Writer.FlushError() // an error means that the response has ended
 }
 
 // passes reports whether the response goes to the client as it is.
@@ -71,7 +71,7 @@ func (l *lateAnswer) WriteHeader(status int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isBegun = status >= http.StatusOK; l.isOpen {
-		l.body.Reset() // of a response that was cut off
+		l.body.Reset() // this response may replace one that was cut off
 		return
 	}
 	header := l.Writer.Header()
@@ -110,7 +110,7 @@ func (l *lateAnswer) IsAwaited() bool {
 	return l.isOpen && !l.passes() || l.Writer.IsAwaited()
 }
 
-// finish sends the event.
+// finish sends the answer as the event of an open stream. open does nothing after finish.
 func (l *lateAnswer) finish() {
 	defer l.memory.Release()
 	if l.timer != nil {
@@ -118,13 +118,14 @@ func (l *lateAnswer) finish() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.isBegun = true; l.passes() {
+	l.isBegun = true
+	if l.passes() {
 		return
 	}
 	found, isBatch, err := message.Decode(l.body.Bytes())
 	if err = errors.Join(err, l.body.Failed); err != nil || isBatch || !found[0].IsResponse() {
 		found = []message.Message{message.ErrorFor(l.id, message.CodeUnavailable, unfiltered)}
 	}
-	_, _ = l.Writer.Write(message.Event("message", "", found[0].Encode())) // the client has gone
+	_, _ = l.Writer.Write(message.Event("message", "", found[0].Encode()))
 	_ = l.Writer.FlushError()
 }

@@ -23,7 +23,7 @@ type legacySession struct {
 	out *stream.Writer // the stream; the session ends with it
 	in  chan rpc.Message
 
-	calls *message.Sequence
+	calls *message.Sequence // numbers the ids of calls; Write restores them
 }
 
 // Connect is called once, by sdk.Server.Connect.
@@ -49,7 +49,7 @@ func (s *legacySession) Read(ctx context.Context) (rpc.Message, error) {
 	}
 }
 
-// Write sends a message as an event, with the id of the client.
+// Write sends a message as an event, with the request id that the client chose.
 func (s *legacySession) Write(_ context.Context, m rpc.Message) error {
 	body, err := rpc.EncodeMessage(m)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *legacySession) Close() error {
 }
 
 // openLegacy answers a GET without a session. The first event is the URL for messages. The SDK is
-// connected before that event, because otherwise it offers a fast client a revision without
+// connected before that event, because otherwise the SDK offers a fast client a revision without
 // sessions. The wait is in this function because its stack frame is small.
 func (s *Server) openLegacy(out *stream.Writer, r *http.Request) {
 	session, bound := s.newLegacy(out, r)
@@ -98,7 +98,8 @@ func (s *Server) openLegacy(out *stream.Writer, r *http.Request) {
 	go s.forget(connected, session.id)
 }
 
-// newLegacy returns a session and its id for the client, nil when it has answered with an error.
+// newLegacy returns a session and bound, its id for the client. It returns nil when it has answered
+// with an error.
 func (s *Server) newLegacy(out *stream.Writer, r *http.Request) (session *legacySession, bound string) {
 	if s.responses.IsDraining() {
 		stream.Unavailable(out, stream.ShuttingDown)
@@ -136,8 +137,7 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	return connected
 }
 
-// forget removes the session after its calls have ended, because a late initialize would add it
-// again.
+// forget removes the session. It waits for its calls, because a late initialize would add it again.
 func (s *Server) forget(connected *sdk.ServerSession, id string) {
 	_ = connected.Close()
 	s.responses.RemoveSession(id)

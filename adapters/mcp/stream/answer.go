@@ -42,10 +42,10 @@ func NotAcceptable(w http.ResponseWriter, possible string) {
 }
 
 // Negotiate returns a response to a POST in which a handler may write a stream of events for any
-// client. A client that accepts only JSON gets the answers in the stream, without the
-// notifications and requests between them, and the memory is for these answers. A program sends
-// its requests elsewhere; the SDK offers no way to do so. Call finish before the handler returns.
-// Negotiate returns false when it has refused a client that accepts neither.
+// client. A client that accepts only JSON gets the answers from that stream, for which memory is,
+// and loses the notifications and requests between them. (Package program sends requests elsewhere;
+// the SDK cannot.) Call finish before the handler returns. Negotiate returns false when it has
+// refused a client that accepts neither.
 func Negotiate(w http.ResponseWriter, r *http.Request, isBatch bool, memory message.Reservation) (
 	to http.ResponseWriter, finish func(), ok bool) {
 	switch {
@@ -158,7 +158,7 @@ func (discarded) FlushError() error { return nil }
 const (
 	// RetryAfter is the Retry-After header of every 503, in seconds.
 	RetryAfter = "5"
-	// TooManyBodies is the description of the 503 for a body without memory.
+	// TooManyBodies is the description of the 503 for a body that gets no memory.
 	TooManyBodies = "Too many messages are being processed"
 	// ShuttingDown is the description of the 503 during a shutdown.
 	ShuttingDown = "The service is shutting down"

@@ -15,8 +15,8 @@ type Identity struct {
 	Sender
 	Token      string // "" for a request that another replica has authorized
 	Resource   oauth.Resource
-	Host       oauth.HostToken // only in a gateway, and not without Token
-	HostDigest oauth.Digest    // without Token
+	Host       oauth.HostToken // only in a gateway, and only with a Token
+	HostDigest oauth.Digest    // of the host token, instead of Host, when Token is ""
 
 	Forwarded bool // another replica answers the request, and has it in its audit
 }
@@ -58,7 +58,7 @@ func IdentityOf(ctx context.Context) *Identity {
 	return identity
 }
 
-// responseContext is the context of a request whose response may be ended earlier.
+// responseContext is the context of a request whose response may end before the client hangs up.
 type responseContext struct {
 	context.Context
 	client   context.Context // ends when the client hangs up

@@ -60,29 +60,28 @@ func (e event) size() int { return eventCost + len(e.text) }
 
 func (s *stream) next() int { return s.first + len(s.events) }
 
-// NewStore returns a store of that many bytes. It calls ended when the SDK reports the end of a
-// session.
-func NewStore(bytes int, ended func(session string)) *Store {
+// NewStore returns a store of limit bytes. It calls ended when the SDK reports a session's end.
+func NewStore(limit int, ended func(session string)) *Store {
 	return &Store{
-		limit:   bytes,
+		limit:   limit,
 		ended:   ended,
 		streams: map[streamKey]*stream{},
 		open:    map[string][]streamKey{},
 	}
 }
 
-// Open implements sdk.EventStore.
-func (s *Store) Open(_ context.Context, session, of string) error {
-	key := streamKey{session, of}
+// Open implements sdk.EventStore. The stream "" begins a session. Open ignores any other stream
+// without a session, because the session has just ended.
+func (s *Store) Open(_ context.Context, session, id string) error {
+	key := streamKey{session, id}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	open, live := s.open[session]
-	// A request may come to a session that has just ended.
-	if _, known := s.streams[key]; known || !live && of != "" {
+	if _, known := s.streams[key]; known || !live && id != "" {
 		return nil
 	}
 	if len(open) == maxOpenStreams {
-		s.answered(open[1])
+		s.endStream(open[1]) // the oldest but the stream ""
 		open = slices.Delete(open, 1, 2)
 	}
 	s.streams[key], s.open[session] = &stream{key: key}, append(open, key)
@@ -91,8 +90,8 @@ func (s *Store) Open(_ context.Context, session, of string) error {
 
 // Append implements sdk.EventStore. It returns sdk.ErrEventsPurged when it does not keep the event;
 // a client that reads the stream still gets it.
-func (s *Store) Append(_ context.Context, session, of string, text []byte) error {
-	key, e, answer := streamKey{session, of}, event{text: text}, message.IsResponse(text)
+func (s *Store) Append(_ context.Context, session, id string, text []byte) error {
+	key, e, answer := streamKey{session, id}, event{text: text}, message.IsResponse(text)
 	if e.size() > s.limit {
 		e = event{lost: true}
 	}
@@ -106,7 +105,7 @@ func (s *Store) Append(_ context.Context, session, of string, text []byte) error
 		oldest.events[0] = event{} // frees its text
 		oldest.events, oldest.first = oldest.events[1:], oldest.first+1
 		s.forget(oldest)
-		to = s.streams[key]
+		to = s.streams[key] // which forget may have deleted
 	}
 	if to == nil {
 		return sdk.ErrEventsPurged
@@ -122,18 +121,18 @@ func (s *Store) Append(_ context.Context, session, of string, text []byte) error
 	return nil
 }
 
-// answered marks a stream that gets no further events.
-func (s *Store) answered(key streamKey) {
-	if of := s.streams[key]; of != nil {
-		of.answered = true
-		s.forget(of)
+// endStream marks a stream that gets no further events.
+func (s *Store) endStream(key streamKey) {
+	if kept := s.streams[key]; kept != nil {
+		kept.answered = true
+		s.forget(kept)
 	}
 }
 
 // forget deletes a stream that no client can resume any more.
-func (s *Store) forget(of *stream) {
-	if of.answered && len(of.events) == 0 {
-		delete(s.streams, of.key)
+func (s *Store) forget(old *stream) {
+	if old.answered && len(old.events) == 0 {
+		delete(s.streams, old.key)
 	}
 }
 
@@ -143,7 +142,7 @@ func (s *Store) SessionClosed(_ context.Context, session string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range s.open[session] {
-		s.answered(key)
+		s.endStream(key)
 	}
 	delete(s.open, session)
 	if len(s.open) == 0 { // no session can resume
@@ -153,9 +152,9 @@ func (s *Store) SessionClosed(_ context.Context, session string) error {
 }
 
 // After implements sdk.EventStore.
-func (s *Store) After(_ context.Context, session, of string, index int) iter.Seq2[[]byte, error] {
+func (s *Store) After(_ context.Context, session, id string, index int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		missed, err := s.after(streamKey{session, of}, max(index, -1))
+		missed, err := s.after(streamKey{session, id}, max(index, -1))
 		if err != nil {
 			yield(nil, err)
 			return
@@ -171,11 +170,11 @@ func (s *Store) After(_ context.Context, session, of string, index int) iter.Seq
 func (s *Store) after(key streamKey, index int) ([]event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := s.streams[key]
-	if of == nil || index+1 < of.first || index >= of.next() {
+	kept := s.streams[key]
+	if kept == nil || index+1 < kept.first || index >= kept.next() {
 		return nil, sdk.ErrEventsPurged
 	}
-	missed := slices.Clone(of.events[index+1-of.first:])
+	missed := slices.Clone(kept.events[index+1-kept.first:])
 	if slices.ContainsFunc(missed, func(e event) bool { return e.lost }) {
 		return nil, sdk.ErrEventsPurged
 	}
@@ -183,16 +182,16 @@ func (s *Store) after(key streamKey, index int) ([]event, error) {
 }
 
 // Seen returns the index after which the stream "" of a session continues for a client that sends
-// no Last-Event-ID: that of the last event that a client has got, or that the store has not kept.
+// no Last-Event-ID: that of the last event that a client has got or that the store does not have.
 func (s *Store) Seen(session string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := s.streams[streamKey{session, ""}]
-	if of == nil {
+	kept := s.streams[streamKey{session, ""}]
+	if kept == nil {
 		return -1
 	}
-	index := of.next() - 1
-	for index >= max(of.first, of.written) && !of.events[index-of.first].lost {
+	index := kept.next() - 1
+	for index >= max(kept.first, kept.written) && !kept.events[index-kept.first].lost {
 		index--
 	}
 	return index
@@ -215,7 +214,7 @@ func (s *Store) Wrote(session string, events []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if of := s.streams[streamKey{session, ""}]; of != nil {
-		of.written = max(of.written, index+1)
+	if kept := s.streams[streamKey{session, ""}]; kept != nil {
+		kept.written = max(kept.written, index+1)
 	}
 }

@@ -28,8 +28,8 @@ var (
 // after that context has ended.
 type Writer struct {
 	http.ResponseWriter // a *tracedWriter
-	// A separate allocation, because the SDK keeps it as long as a session that begins with this
-	// request.
+	// A separate allocation, because the SDK keeps the context as long as a session that begins
+	// with this request.
 	ctx      *responseContext
 	control  *http.ResponseController
 	registry *Registry
@@ -37,14 +37,14 @@ type Writer struct {
 	id       message.ID // of the only call in the body
 	observe  func(header http.Header, p []byte)
 
-	bodyAwaited bool // the body is read, or cannot be
+	bodyLimited bool // limitBody has set the deadline
 	memory      message.Reservation
 
 	long bool // a stream; guarded by the mutex of the registry
 
 	mu    sync.Mutex  // guards what follows, and serializes writes of the SDK and of comment
 	timer *time.Timer // calls refresh; nil before Identify
-	// isEvents is whether the header, at least, was sent of a stream of events that is neither
+	// isEvents reports whether the response has begun as a stream of events that is neither
 	// compressed nor of a fixed length.
 	isEvents bool
 	tail     [longestSeparator]byte // the last bytes that were sent
@@ -96,19 +96,19 @@ func (w *Writer) ReadBody(limit int64, memory *message.BodyMemory) ([]byte, erro
 }
 
 // limitBody sets the deadline of a body, once. An unread body needs one too, because net/http waits
-// for its end before it sends anything.
+// for the end of the body before it sends anything.
 func (w *Writer) limitBody() {
-	if body := w.request.Body; w.bodyAwaited || body == nil || body == http.NoBody {
+	if body := w.request.Body; w.bodyLimited || body == nil || body == http.NoBody {
 		return
 	}
-	w.bodyAwaited = true
+	w.bodyLimited = true
 	_ = w.control.SetReadDeadline(time.Now().Add(w.registry.BodyLimit)) // recorders in tests have no deadlines
 }
 
 // HasEnded reports whether the grant or the access token has ended since Identify.
 func (w *Writer) HasEnded() bool { return w.ctx.Err() != nil || w.isExpired(0) }
 
-// isExpired reports whether the access token expired that long ago.
+// isExpired reports whether the access token expired at least that long ago.
 func (w *Writer) isExpired(ago time.Duration) bool {
 	expiry := w.ctx.identity.Caller.ExpiresAt
 	return !expiry.IsZero() && !w.registry.options.Now().Before(expiry.Add(ago))
@@ -183,15 +183,16 @@ func (w *Writer) refresh() {
 // may answer a call with an endless stream.
 const callLimit = 10 * time.Minute
 
-// isUnauthorized reports whether the access token has expired or was revoked, perhaps in another
-// process, or the call has exceeded callLimit.
+// isUnauthorized reports whether the response has to end: a stream whose access token has expired
+// or was revoked, perhaps in another process, or a call to an upstream whose token was revoked, or
+// expired callLimit ago.
 func (w *Writer) isUnauthorized(long bool) bool {
 	switch {
 	case long:
 		return w.isExpired(0) || w.registry.isRevoked(w)
 	case !w.IsRelayed():
 		return false
-	case w.isExpired(0): // so that it counts as revoked
+	case w.isExpired(0): // isRevoked would be true
 		return w.isExpired(callLimit)
 	}
 	return w.registry.isRevoked(w)
@@ -220,7 +221,7 @@ func (w *Writer) WriteHeader(status int) {
 }
 
 // Write fails after the response has ended. It converts a refusal in plain text to a JSON-RPC
-// error, which quotes request data in it.
+// error, which escapes the data of the request in the text.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,8 +242,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.write(p)
 }
 
-// writeSize is how many bytes a client has to read within WriteLimit. One that reads slowly gets a
-// long response, and one that does not read delays the other responses of its session by the limit.
+// writeSize is how many bytes a client has to read within WriteLimit. A slow client may read for
+// long; one that does not read delays the other responses of its session by the limit.
 const writeSize = 64 << 10
 
 func (w *Writer) write(p []byte) (written int, err error) {
@@ -261,13 +262,13 @@ func (w *Writer) write(p []byte) (written int, err error) {
 	return written, err
 }
 
-// flush sends what net/http has buffered, and an event or comment before it.
+// flush writes an event or comment, if any, and sends what net/http has buffered.
 func (w *Writer) flush(event []byte) error {
 	w.limit()
 	defer w.unlimit()
 	if len(event) > 0 {
 		w.keepTail(event)
-		_, _ = w.ResponseWriter.Write(event) // the flush fails too
+		_, _ = w.ResponseWriter.Write(event) // if it fails, the flush fails too
 	}
 	err := w.control.Flush()
 	if err != nil {
@@ -307,8 +308,8 @@ func (w *Writer) keepTail(p []byte) {
 
 func (w *Writer) isFresh() bool { return w.tail == [longestSeparator]byte{} }
 
-// takesComment reports whether a comment can be sent now: not before the header, because it would
-// be an early 200, and only between events.
+// takesComment reports whether a comment can be sent now: only between events, and not before the
+// header, because the comment would be an early 200.
 func (w *Writer) takesComment() bool {
 	tail := string(w.tail[:])
 	return w.isEvents && (w.isFresh() || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") ||
@@ -318,7 +319,7 @@ func (w *Writer) takesComment() bool {
 // disableBuffering reports whether the response is a stream of events, and tells nginx not to
 // buffer it.
 func (w *Writer) disableBuffering() bool {
-	header := w.Header() // which only the handler may use, and not the timer
+	header := w.Header() // only the handler may use it, so the timer reads isEvents
 	if !message.IsEventStream(header) {
 		return false
 	}
@@ -327,8 +328,8 @@ func (w *Writer) disableBuffering() bool {
 	return true
 }
 
-// Finish must be called before the handler returns. It limits how long net/http waits for the rest
-// of the request, and sends the rest of the response.
+// Finish must be called before the handler returns. It limits how long net/http then waits for the
+// rest of the request and takes to send the rest of the response.
 func (w *Writer) Finish() {
 	r := w.registry
 	r.mu.Lock()

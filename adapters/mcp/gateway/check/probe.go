@@ -32,25 +32,26 @@ type Probe struct {
 	Sign func(request *http.Request, body []byte)
 }
 
-// request reveals whether a server accepts a credential.
-type request struct{ method, revision, name, body string }
+// question is what differs between the requests of a probe. mcpMethod is sent with a revision only.
+type question struct{ method, revision, mcpMethod, body string }
 
 var (
-	initialize = request{http.MethodPost, "", "initialize",
+	initialize = question{http.MethodPost, "", "initialize",
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 			`"clientInfo":{"name":"pasteport","version":"1"}}}`}
 	// discover is for a server that has only revisions without initialize.
-	discover = request{http.MethodPost, "2026-07-28", "server/discover",
+	discover = question{http.MethodPost, "2026-07-28", "server/discover",
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{` +
 			`"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 			`"io.modelcontextprotocol/clientInfo":{"name":"pasteport","version":"1"},` +
 			`"io.modelcontextprotocol/clientCapabilities":{}}}}`}
 	// listen is the first request of HTTP+SSE, whose answer is a stream.
-	listen = request{method: http.MethodGet}
+	listen = question{method: http.MethodGet}
 )
 
-// Run asks the server with the credentials. A refusal with 403, 400 or 422 is about the credentials
-// if the server answers 401 without any; otherwise it may also be about the gateway.
+// Run asks the server with the credentials. After 403, 400, 422 or an error of JSON-RPC it asks
+// again without them: if it gets 401 then, the server refuses the credentials; otherwise the server
+// may refuse the gateway itself.
 func (p Probe) Run(ctx context.Context, credentials secret.Credentials) Result {
 	got := p.send(ctx, initialize, credentials)
 	if !got.isUnsupported() {
@@ -79,8 +80,8 @@ type answer struct {
 	err        error
 	status     int
 	isHTML     bool
-	isStream   bool   // of events
-	body       []byte // not of a stream, which can be endless
+	isStream   bool   // the response is a stream of events
+	body       []byte // nil for a stream, which can be endless
 	target     string // of a redirect, in our own words
 	retryAfter time.Duration
 }
@@ -132,9 +133,9 @@ func (p Probe) judge(ctx context.Context, got answer) Result {
 	return Mistake("it answered "+status+" to initialize, and not as an MCP server", pathRemedy)
 }
 
-// send returns the response to a request.
-func (p Probe) send(ctx context.Context, r request, credentials secret.Credentials) (got answer) {
-	request, err := p.newRequest(ctx, r, credentials)
+// send returns the response to a question.
+func (p Probe) send(ctx context.Context, q question, credentials secret.Credentials) (got answer) {
+	request, err := p.newRequest(ctx, q, credentials)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -162,41 +163,41 @@ func (p Probe) send(ctx context.Context, r request, credentials secret.Credentia
 	return got
 }
 
-func (p Probe) newRequest(ctx context.Context, r request, credentials secret.Credentials) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, r.method, p.URL, strings.NewReader(r.body))
+func (p Probe) newRequest(ctx context.Context, q question, credentials secret.Credentials) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, q.method, p.URL, strings.NewReader(q.body))
 	if err != nil {
 		return nil, err
 	}
 	request.Host = p.Host
-	request.Header[outbound.Repeatable] = nil
+	request.Header[outbound.Repeatable] = nil // not sent: it lets net/http send the request twice
 	credentials.AddTo(request)
 	// For the log of the server, in which a key of RandomKey needs an explanation.
 	request.Header.Set("User-Agent", "pasteport")
 	request.Header.Set("Accept", message.EventStream)
-	if r.method == http.MethodPost {
+	if q.method == http.MethodPost {
 		request.Header.Set("Accept", "application/json, "+message.EventStream)
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if r.revision != "" {
-		request.Header.Set(message.VersionHeader, r.revision)
-		request.Header.Set(message.MethodHeader, r.name)
+	if q.revision != "" {
+		request.Header.Set(message.VersionHeader, q.revision)
+		request.Header.Set(message.MethodHeader, q.mcpMethod)
 	}
 	if p.Sign != nil {
-		p.Sign(request, []byte(r.body))
+		p.Sign(request, []byte(q.body))
 	}
 	return request, nil
 }
 
-// endSession ends the session that a request has opened, even after ctx has ended. A server without
-// DELETE expires it itself.
+// endSession ends the session that a request has opened, even after ctx has ended. A server that
+// does not support DELETE lets the session expire.
 func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, opened *http.Response) {
 	session := opened.Header.Get(message.SessionHeader)
 	if session == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // for which the caller waits
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // short, as the caller waits
 	defer cancel()
-	request, err := p.newRequest(ctx, request{method: http.MethodDelete}, credentials)
+	request, err := p.newRequest(ctx, question{method: http.MethodDelete}, credentials)
 	if err != nil {
 		return
 	}
@@ -216,7 +217,7 @@ type State string
 const (
 	NotChecked    State = "not-checked"
 	Works         State = "works"
-	Refuses       State = "refuses"       // the credential
+	Refuses       State = "refuses"       // the credential, or perhaps the gateway
 	Down          State = "down"          // an outage, which may pass by itself
 	Misconfigured State = "misconfigured" // until the operator corrects something
 )
@@ -235,7 +236,7 @@ var Unknown = Result{State: NotChecked, Cause: "not checked yet"}
 // IsProblem reports whether people cannot connect.
 func (r Result) IsProblem() bool { return r.State == Down || r.State == Misconfigured }
 
-// RefusesKey reports whether the server refuses the key that was sent, and not the gateway.
+// RefusesKey reports a refusal of the key; one that may be of the gateway has a remedy.
 func (r Result) RefusesKey() bool { return r.State == Refuses && r.Remedy == "" }
 
 // String returns the cause and the remedy.
@@ -249,8 +250,7 @@ func (r Result) String() string {
 // Mistake returns the result for a mistake of the operator.
 func Mistake(cause, remedy string) Result { return Result{Misconfigured, cause, remedy, 0} }
 
-// AcceptsAny is the result for a server that accepts a random key, and is the only one that checks
-// keys.
+// AcceptsAny is the result for a verifier of keys that accepts a random one.
 var AcceptsAny = Mistake("it accepts any token, even a random one", "let the server check tokens, or choose another "+
 	"verifier (file, http or introspection), and credential none if the server needs no token")
 
@@ -265,8 +265,8 @@ const (
 		"the address of the gateway there, or " + pathRemedy
 )
 
-// judgeError judges a request without a response. Only texts from before the request was sent are
-// kept, because later ones can quote the answer.
+// judgeError judges a request without a response. It keeps only the texts of errors from before the
+// request was sent, because later ones can quote the answer.
 func judgeError(err error) Result {
 	reason := outbound.Reason(err)
 	var connection *net.OpError

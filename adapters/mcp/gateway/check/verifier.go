@@ -24,9 +24,9 @@ type Verifier struct {
 	presentation secret.Presentation
 	scopes       []string
 	probe        Probe
-	probed       atomic.Pointer[time.Time] // when it last refused a random secret
-	accepted     atomic.Bool               // a key
-	refusals     atomic.Int64              // before the first accepted key
+	probed       atomic.Pointer[time.Time] // when the server last refused a random secret
+	accepted     atomic.Bool               // the server has accepted a key
+	refusals     atomic.Int64              // of keys, before the first accepted one
 }
 
 // NewVerifier returns a verifier at a URL, which sends tokens as calls do. The config must be
@@ -76,7 +76,7 @@ func (v *Verifier) refused(ctx context.Context) error {
 		return oauth.UnknownBearer(text)
 	}
 	const advice = "if it reads keys from elsewhere, set present, for example to \"X-Api-Key: {token}\""
-	if v.refusals.Add(1) == 3 { // the way to send them may be wrong
+	if v.refusals.Add(1) == 3 { // perhaps keys are sent in the wrong way
 		v.config.Logger.WarnContext(ctx, "the MCP server has refused every key since the start",
 			"sent", v.presentation.Sent(), "remedy", advice)
 	}
@@ -97,8 +97,8 @@ func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) e
 		return v.unavailable(ctx, AcceptsAny)
 	case answer.State == Down:
 		return v.unavailable(ctx, answer)
-	} // any other answer differs from the one to the valid key
-	v.probed.Store(&now)
+	}
+	v.probed.Store(&now) // any other answer differs from the one to the valid key
 	return nil
 }
 
