@@ -33,7 +33,7 @@ func Grants(keeper GrantKeeper) Route {
 
 type grantsPage struct{ keeper GrantKeeper }
 
-// search selects grants by text that their names contain; an empty one selects all.
+// search selects the grants whose names contain its texts; an empty text selects all.
 type search struct{ app, person, server string }
 
 func searchIn(query url.Values) search {
@@ -59,7 +59,7 @@ func (s search) chooses(grant oauth.Connection) bool {
 		contains(s.server, grant.Resource.String(), grant.ResourceName)
 }
 
-// contains reports whether a name contains the text in upper or lower case.
+// contains reports whether one of the names contains the text, whatever the case of its letters.
 func contains(text string, names ...string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), text) })
@@ -69,9 +69,9 @@ func contains(text string, names ...string) bool {
 type grantsFound struct {
 	search
 	problem string
-	ended   string // how many; "" when none were to be ended
+	ended   string // how many grants the form has ended; "" without a form
 	grants  []oauth.Connection
-	more    bool
+	more    bool // further grants match the search
 }
 
 func (p grantsPage) list(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func (p grantsPage) list(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, found)
 }
 
-// show keeps the grants of one page in memory, however many there are.
+// show writes a page of the found grants after the ID in the query, and keeps only these in memory.
 func (p grantsPage) show(w http.ResponseWriter, r *http.Request, status int, found grantsFound) {
 	after := r.URL.Query().Get("after")
 	for grant, err := range p.keeper.Grants(r.Context()) {
@@ -94,7 +94,7 @@ func (p grantsPage) show(w http.ResponseWriter, r *http.Request, status int, fou
 		if grant.ID <= after || !found.chooses(grant) {
 			continue
 		}
-		if found.more = len(found.grants) == 25; found.more {
+		if found.more = len(found.grants) == 25; found.more { // the page is full
 			break
 		}
 		found.grants = append(found.grants, grant)
@@ -109,7 +109,7 @@ func (p grantsPage) end(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
 	}
-	ctx, form := context.WithoutCancel(r.Context()), r.PostForm // a closed window ends all the same
+	ctx, form := context.WithoutCancel(r.Context()), r.PostForm // a closed window does not stop the end of grants
 	ended, err := 0, oauth.Refuse(oauth.InvalidRequest, "O2", "the form does not say what to end")
 	switch form.Get("end") {
 	case "grant":

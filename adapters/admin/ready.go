@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// Check is a condition of readiness. The response contains its error, which must not contain a
-// secret.
+// Check is a condition of readiness. The response contains the Description and the error that Run
+// returns, so they must not contain a secret.
 type Check struct {
 	Name      string
 	Run       func(context.Context) (Description, error)
 	Tolerated bool // the service stays ready if the check fails; the failure is reported
 }
 
-// ready returns 503 while a check fails that is not tolerated. The body lists all results.
+// ready returns 503 while a check fails that is not tolerated. The body lists all results; readers
+// on other computers get no Detail, and the Brief problem if a check has one.
 func ready(checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status, body := http.StatusOK, Readiness{Status: "ok"}
@@ -30,18 +31,17 @@ func ready(checks []Check) http.HandlerFunc {
 			if err != nil || !isLocal(r) {
 				found.Detail = ""
 			}
-			if err != nil {
+			switch {
+			case err != nil && isLocal(r):
 				found.Problem = err.Error()
-			}
-			if err != nil && !isLocal(r) {
-				found.Problem = cmp.Or(found.Brief, found.Problem)
+			case err != nil:
+				found.Problem = cmp.Or(found.Brief, err.Error())
 			}
 			switch {
-			case err == nil:
-			case check.Tolerated && status == http.StatusOK:
-				body.Status = "degraded"
-			default:
+			case err != nil && !check.Tolerated:
 				status, body.Status = http.StatusServiceUnavailable, "not ready"
+			case err != nil && status == http.StatusOK:
+				body.Status = "degraded"
 			}
 			body.Checks = append(body.Checks, found)
 		}

@@ -48,7 +48,7 @@ func ReadReport(ctx context.Context, address string) (read Readiness, err error)
 		return read, errors.New("the address is not valid: write host:port")
 	}
 	request.Host = "localhost"                                                  // accepted on every listen address
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy of the environment
 	response, err := client.Do(request)
 	if err != nil {
 		return read, err

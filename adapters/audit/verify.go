@@ -41,8 +41,8 @@ type Report struct {
 }
 
 // Verify checks the chains of the lines in files, which it sorts by the times of their first lines.
-// Without a key, a chain shows changes only to those who know a hash from another place: expect is
-// the hash that the last line must have, "" for any.
+// A chain has no key, so an attacker can rewrite all of it; only a hash from another place shows
+// that. expect is the hash that the last line must have, "" for any.
 func Verify(expect string, sources ...Source) (Report, error) {
 	first := map[Source]sealedLine{}
 	for i, source := range sources {
@@ -107,7 +107,7 @@ func (v *verifier) read(reader *bufio.Reader) error {
 			v.follow(sealed)
 		case !isTorn:
 			v.problem("%s", err)
-			v.last = link{cmp.Or(sealed.Seq, v.last.Seq+1), sealed.Hash} // "" if it is not known
+			v.last = link{cmp.Or(sealed.Seq, v.last.Seq+1), sealed.Hash} // the hash is "" if it cannot be read
 		}
 		if isTorn { // by a crash, or by a service that writes at this moment
 			v.note("the last line is cut off: the service removes it at its next start, and reports that in the file")

@@ -22,7 +22,7 @@ import (
 
 const (
 	reloadInterval = time.Second         // at least, between two reads of the files
-	warnBefore     = 14 * 24 * time.Hour // the expiry, or a fifth of the lifetime if that is shorter
+	warnBefore     = 14 * 24 * time.Hour // before the expiry; a fifth of the lifetime if that is shorter
 	warnInterval   = 24 * time.Hour
 )
 
@@ -40,8 +40,8 @@ type Files struct {
 	loadedAt, warnedAt time.Time
 }
 
-// OpenFiles reads the chain and the private key. Its errors are mistakes in the settings that have
-// the given name with -cert and -key.
+// OpenFiles reads the chain and the private key. Its errors are mistakes in the settings name-cert
+// and name-key.
 func OpenFiles(name, cert, key string, now func() time.Time, logger *slog.Logger) (*Files, error) {
 	if cert == "" || key == "" {
 		return nil, oauth.NewMistake(name+"-cert", "and %s-key belong together: name both files", name)

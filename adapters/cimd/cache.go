@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// A document is fresh for at least minFresh and at most maxFresh, for any response headers.
+// A document is fresh for at least minFresh and at most maxFresh, whatever its headers say.
 const (
 	minFresh = time.Minute
 	maxFresh = 24 * time.Hour
@@ -26,12 +26,12 @@ type entry[T any] struct {
 	conditions http.Header // of a request that revalidates it
 	checkedAt  time.Time   // when it was last fetched or revalidated
 	freshUntil time.Time   // by its HTTP headers
-	triedAt    time.Time   // of a fetch that brought nothing new; zero for none
-	failure    error       // of that fetch, if it says nothing about the client
+	triedAt    time.Time   // when a later fetch failed, or this one replaced a fresh entry; zero for none
+	failure    error       // of the failed fetch, if it says nothing about the client
 }
 
-// newEntry returns a document, whose headers determine its freshness. The time of its check has
-// the precision of a store.
+// newEntry returns a document, whose headers determine its freshness. checkedAt has the precision
+// of a client.DocumentStore, so that both times are equal.
 func newEntry[T any](value T, body []byte, header http.Header, now time.Time) *entry[T] {
 	conditions := http.Header{}
 	for condition, validator := range map[string]string{"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"} {

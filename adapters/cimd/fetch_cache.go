@@ -132,7 +132,8 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 		c.kept.Add(url, fetched)
 	case client.IsWithdrawal(err):
 		c.withdraw(ctx, url)
-	case latest != nil && !(wasFresh && errors.Is(err, client.ErrBudget)): // it may be asked for again
+	case wasFresh && errors.Is(err, client.ErrBudget): // no fetch, so the next request may try at once
+	case latest != nil:
 		c.kept.Add(url, latest.afterFailure(err, now()))
 	}
 	return fetched, err
@@ -209,7 +210,7 @@ func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 	}
 }
 
-// save stores the document in memory, unless the store has this version or a newer one.
+// save copies a document from memory to the store, unless the store has one at least as new.
 func (c *fetchCache[T]) save(ctx context.Context, url string) {
 	known, found := c.kept.Peek(url)
 	if !found || c.store == nil {
@@ -244,14 +245,13 @@ func (c *fetchCache[T]) warn(ctx context.Context, message, url string, err error
 
 // readDocument returns the body of a response with status 200, a JSON type and at most limit bytes;
 // it decompresses gzip. For any other response it returns client.ErrNoDocument, which wraps
-// client.ErrUnreachable. For a body that is incomplete or takes too long it returns the
-// latter alone.
+// client.ErrUnreachable; for a body that is incomplete or takes too long, client.ErrUnreachable.
 func readDocument(response *http.Response, limit int64) (body []byte, err error) {
 	if err := checkHead(response, limit); err != nil {
 		return nil, fmt.Errorf("%w: %w", client.ErrNoDocument, err)
 	}
 	plain := io.Reader(response.Body)
-	if strings.HasSuffix(encodingOf(response), "gzip") { // some hosts compress what was asked for as it is
+	if strings.HasSuffix(encodingOf(response), "gzip") { // which some hosts send despite Accept-Encoding
 		plain, err = gzip.NewReader(plain)
 	}
 	if err == nil {

@@ -69,7 +69,7 @@ func (p *Pinned) find(ctx context.Context, id oauth.ClientID) *client.Metadata {
 	if !found {
 		return nil
 	}
-	requested := *published.Client // under the id that the client has sent
+	requested := *published.Client // a copy, with the id that the client has sent
 	requested.ID = id
 	return &requested
 }
@@ -111,7 +111,7 @@ func (p *Pinned) readFile(path string) (document PinnedDocument, err error) {
 	switch {
 	case err != nil:
 		return document, err
-	case !file.Mode().IsRegular(): // opening a pipe would wait for its writer, and with it every request
+	case !file.Mode().IsRegular(): // every request would wait for the writer of a pipe
 		return document, errors.New("it is not a regular file: remove it")
 	case file.Size() > defaultLimits.bodyBytes:
 		return document, fmt.Errorf("the file has more than %d bytes", defaultLimits.bodyBytes)

@@ -11,11 +11,10 @@ import (
 	"github.com/pasteport/pasteport/domain/quota"
 )
 
-// Follower records the steps that requests reach in the journal; with a nil journal it records
-// nothing.
+// Follower records the steps that requests reach in the Journal, or nothing if Journal is nil.
 type Follower struct {
 	Journal attempt.Journal
-	Always  bool // Begin makes a Recorder without a journal too, for the audit
+	Always  bool // Begin makes a Recorder even if Journal is nil, for the audit
 }
 
 // Middleware records the steps of a request when its response begins.
@@ -32,9 +31,9 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Begin returns a context that records the steps of a request, for a handler that reports the
-// beginning of its response itself. The request of the echo.Context keeps its own context, for
-// which RequestID is empty unless Identify ran before.
+// Begin returns a context whose Recorder records the steps of a request, for a handler whose
+// response calls Recorder.Answer. The request of c keeps its own context, for which RequestID is
+// empty unless Identify ran before.
 func (f Follower) Begin(c echo.Context) context.Context {
 	if f.Journal == nil && !f.Always {
 		return c.Request().Context()
@@ -53,17 +52,14 @@ func recorderOf(c echo.Context) *attempt.Recorder {
 	return attempt.From(ctx)
 }
 
-// withRecorder returns the context of a request with its Recorder; begun reports whether it is new.
+// withRecorder returns the context of a request with its Recorder; begun reports whether the
+// Recorder is new.
 func withRecorder(c echo.Context) (ctx context.Context, begun bool) {
 	r := c.Request()
 	if RequestID(r.Context()) != "" {
 		return r.Context(), false
 	}
-	address := c.RealIP()
-	if c.Echo().IPExtractor == nil {
-		address = echo.ExtractIPDirect()(r)
-	}
-	return attempt.Begin(r.Context(), newRequestID(), networkOf(address), r.UserAgent()), true
+	return attempt.Begin(r.Context(), newRequestID(), networkOf(c.RealIP()), r.UserAgent()), true
 }
 
 // Identify gives each request a new id, for RequestID and the header X-Request-Id of the response.
@@ -80,8 +76,7 @@ func RequestID(ctx context.Context) string { return attempt.From(ctx).Request() 
 
 func newRequestID() string { return rand.Text()[:12] }
 
-// networkOf returns the /24 or /48 network of a peer, because a whole address would be personal
-// data.
+// networkOf returns the /24 or /48 network of a peer; a whole address would be personal data.
 func networkOf(peer string) string {
 	address, err := netip.ParseAddr(peer)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// serverMetadata is the document of RFC 8414. It contains every field without omitempty,
-// because RFC 8414 gives a default to most absent ones.
+// serverMetadata is the document of RFC 8414. Fields without omitempty are always present, because
+// RFC 8414 gives defaults to most absent ones.
 type serverMetadata struct {
 	Issuer                   string   `json:"issuer"`
 	AuthorizationEndpoint    string   `json:"authorization_endpoint"`

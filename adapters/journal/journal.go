@@ -21,7 +21,7 @@ const (
 	// endless ones, so that a step that the store cannot keep does not block others.
 	writeAttempts = 3
 	trimInterval  = 1000   // written steps between two deletions of attempts
-	maxUses       = 10_000 // remembered
+	maxUses       = 10_000 // maximum length of Journal.uses
 )
 
 // Journal is an attempt.Journal that queues steps, so that requests do not wait for the disk, and
@@ -34,7 +34,7 @@ type Journal struct {
 	queue  chan attempt.Entry
 	lost   atomic.Int64
 	mu     sync.Mutex
-	uses   map[use]time.Time // that were noted
+	uses   map[use]time.Time // when each was last noted
 	open   context.Context   // until Close
 	close  context.CancelFunc
 	closed chan struct{} // closed after the last write
@@ -61,8 +61,8 @@ func New(log attempt.Log, logger *slog.Logger, now func() time.Time) *Journal {
 	return j
 }
 
-// Note implements attempt.Journal. Of the calls of a client it takes one a day, and the next one
-// after a failed step. Steps without a secret may use only half of the queue.
+// Note implements attempt.Journal. Of the calls and of the streams of a client it takes one a day,
+// and the next call after a failed step. Steps without a secret may use only half of the queue.
 func (j *Journal) Note(entry attempt.Entry) {
 	entry.At = j.now().UTC().Truncate(time.Millisecond)
 	this, passed := use{entry.Attempt, entry.Kind}, entry.Outcome == attempt.Passed
@@ -80,9 +80,9 @@ func (j *Journal) Note(entry attempt.Entry) {
 		j.lost.Add(1)
 		return
 	}
-	j.queue <- entry // the only sender, so there is room
+	j.queue <- entry // does not block: senders hold the mutex
 	if len(j.uses) >= maxUses {
-		clear(j.uses) // and note each again
+		clear(j.uses) // so each is noted again
 	}
 	if isUse {
 		j.uses[this] = entry.At
@@ -145,7 +145,7 @@ func (j *Journal) wait() {
 	}
 }
 
-// store reports whether it has written the batch. If not, the next calls count as new.
+// store reports whether it has written the batch. If not, Note takes the next calls as new ones.
 func (j *Journal) store(batch []attempt.Entry) bool {
 	for tries := 1; ; tries++ {
 		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)

@@ -16,8 +16,8 @@ const maxKeys = 10_000 // of a cache, other than that of right tokens
 // times that concurrent requests have read.
 const maxClockDifference = 10 * time.Second
 
-// Rates is a quota.RateLimit of this process alone, with a token bucket for each rate. It evicts
-// the least recently used ones, and is safe for concurrent use.
+// Rates is a quota.RateLimit of this process alone, with a token bucket for each Rate.Of. It evicts
+// the least recently used buckets, and is safe for concurrent use.
 type Rates struct {
 	mu      sync.Mutex
 	buckets *cache.LRU[string, *bucket]
@@ -31,8 +31,8 @@ type bucket struct {
 // NewRates returns a limit that has counted nothing.
 func NewRates() *Rates { return &Rates{buckets: cache.New[string, *bucket](maxKeys)} }
 
-// Take implements quota.RateLimit. It also returns a wait for more events than a minute allows,
-// which never happen at once.
+// Take implements quota.RateLimit. Its wait for more Events than PerMinute is finite, although a
+// bucket never has that many tokens.
 func (r *Rates) Take(now time.Time, rates ...quota.Rate) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,14 +52,14 @@ func (r *Rates) Take(now time.Time, rates ...quota.Rate) (wait time.Duration) {
 	return 0
 }
 
-// bucket returns the bucket of a rate. It is a new one if the clock was set back since its last
-// use, because a limiter gains nothing until the clock has caught up.
-func (r *Rates) bucket(of quota.Rate, now time.Time) *bucket {
-	b, found := r.buckets.Get(of.Of)
+// bucket returns the bucket of a rate. It makes a new one if the clock was set back since the last
+// use, because a limiter gains no tokens until the clock has caught up.
+func (r *Rates) bucket(one quota.Rate, now time.Time) *bucket {
+	b, found := r.buckets.Get(one.Of)
 	if !found || b.used.Sub(now) > maxClockDifference {
-		perSecond := rate.Limit(float64(of.PerMinute) / time.Minute.Seconds())
-		b = &bucket{Limiter: rate.NewLimiter(perSecond, of.PerMinute)}
-		r.buckets.Add(of.Of, b)
+		perSecond := rate.Limit(float64(one.PerMinute) / time.Minute.Seconds())
+		b = &bucket{Limiter: rate.NewLimiter(perSecond, one.PerMinute)}
+		r.buckets.Add(one.Of, b)
 	}
 	b.used = now
 	return b

@@ -14,8 +14,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Appearance is the part of the pages that a site can change. The zero value is the default
-// appearance.
+// Appearance is the part of the pages that a site can change. The zero value is the default.
 type Appearance struct {
 	Name           string `set:"site-name" unset:"the issuer's host; without an upstream, \"Demo site\"" example:"The Gazette" doc:"name of the site on the pages, at most 60 characters"`
 	Accent         string `set:"accent" unset:"#0b5a4a" example:"'#7c2d12'" pattern:"^(#([0-9a-fA-F]{3}){1,2})?$" allowed:"a colour such as '#0b5a4a', in quotes" doc:"colour of buttons and links; adjusted to a readable contrast"`
@@ -24,7 +23,7 @@ type Appearance struct {
 	CredentialWord string `set:"credential-word" default:"token" choices:"token,key" example:"key" doc:"what the pages call the site's credential: token or key"`
 }
 
-// Words for what people paste.
+// The values of CredentialWord.
 const (
 	WordToken = "token"
 	WordKey   = "key"

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-// locales holds the texts of each language; those in the folder key replace the ones that call what
-// people paste a token.
+// locales has a file of translations for each language. The files in its folder key replace the
+// texts that say "token" by texts that say "key".
 //
 //go:embed locales
 var locales embed.FS
@@ -33,8 +33,7 @@ func languageFor(accept string) language.Tag {
 	return languages[index]
 }
 
-// readTranslations maps each English text to that of the language, with that word for what people
-// paste.
+// readTranslations maps each English text to its translation for a CredentialWord.
 func readTranslations(tag language.Tag, word string) catalog.Catalog {
 	texts := catalog.NewBuilder(catalog.Fallback(languages[0]))
 	for english, translated := range readLocale(tag, word) {
@@ -67,7 +66,7 @@ func readTexts(name string, texts map[string]string) {
 	}
 }
 
-// vocabulary is a language and the word for what people paste.
+// vocabulary is a language and the CredentialWord in it.
 type vocabulary struct {
 	language language.Tag
 	word     string
@@ -93,8 +92,8 @@ func (s sheet) say(text string, parts ...any) string {
 	if len(parts) == 0 {
 		format = strings.ReplaceAll(text, "%", "%%")
 	}
-	of := vocabulary{s.language, s.pages.appearance.CredentialWord}
-	return printers[of]().Sprintf(message.Key(text, format), parts...)
+	printer := printers[vocabulary{s.language, s.pages.appearance.CredentialWord}]()
+	return printer.Sprintf(message.Key(text, format), parts...) // format is for a text without a translation
 }
 
 // tell is say with parts that are markup.

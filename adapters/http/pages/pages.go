@@ -3,9 +3,8 @@
 // Pages.For returns an Edition in one language, whose Write methods answer a request.
 //
 // Texts of a client are cleaned, shortened and marked as its claim; hosts, which the server has
-// checked, are shown as facts. A page needs no second request, and only Callback has a script,
-// which it can do without. Every response has the security headers with a new style
-// nonce.
+// checked, are shown as facts. A page needs no second request. Only Callback has a script, and it
+// works without it. Every response has the security headers with a new style nonce.
 package pages
 
 import (
@@ -36,8 +35,7 @@ type Pages struct {
 	links      oauth.Links
 }
 
-// New returns the pages of the site at host. It returns all mistakes of the appearance in one
-// error.
+// New returns the pages of the site at host, or all mistakes of the appearance in one error.
 func New(host string, appearance Appearance, links oauth.Links) (*Pages, error) {
 	if err := appearance.Check(); err != nil {
 		return nil, err
@@ -86,7 +84,7 @@ type Return struct {
 	Ticket string // sealed error ticket
 }
 
-// WriteProblem answers with the error page. Nothing is written if it cannot be rendered.
+// WriteProblem answers with the error page. It writes nothing if the page cannot be rendered.
 func (e Edition) WriteProblem(w http.ResponseWriter, status int, p Problem) error {
 	s := e.sheet()
 	return s.write(w, status, s.problem(p))
@@ -111,8 +109,8 @@ func (s sheet) write(w http.ResponseWriter, status int, page templ.Component) er
 	if err := page.Render(context.Background(), body); err != nil {
 		return fmt.Errorf("render a page: %w", err)
 	}
-	// No form-action: browsers apply it to the redirect after the form, too, and the client never
-	// gets its answer.
+	// No form-action: browsers would apply it to the redirect after the form too, and the client
+	// would not get its answer.
 	policy := "default-src 'none'; style-src 'nonce-" + s.nonce + "'; base-uri 'none'; frame-ancestors 'none'"
 	if s.pages.logo != "" {
 		policy += "; img-src data:"
@@ -126,8 +124,7 @@ func (s sheet) write(w http.ResponseWriter, status int, page templ.Component) er
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
-	// Not no-referrer: that turns the form's Origin into null, and the cross-origin guard refuses
-	// it.
+	// With no-referrer, the form's Origin would be null, which the cross-origin guard refuses.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Content-Language", s.language.String())
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
@@ -138,10 +135,8 @@ func (s sheet) write(w http.ResponseWriter, status int, page templ.Component) er
 	return nil
 }
 
-// markup is HTML that is constant or escaped.
+// markup is HTML that is constant or escaped. It is a templ.Component.
 type markup string
-
-var _ templ.Component = markup("")
 
 func (m markup) Render(_ context.Context, w io.Writer) error {
 	_, err := io.WriteString(w, string(m))
@@ -153,7 +148,7 @@ func address(text string) markup {
 	return `<bdi class="host" dir="ltr">` + markup(templ.EscapeString(host(text))) + `</bdi>`
 }
 
-// name returns the name of the site.
+// name returns a name, isolated from the direction of the text around it.
 func name(text string) markup {
 	return `<bdi>` + markup(templ.EscapeString(text)) + `</bdi>`
 }
@@ -190,7 +185,7 @@ type link struct {
 	target templ.SafeURL
 }
 
-// links returns the links of oauth.Links, and each target once.
+// links returns the links of the operator that have a target, each target once.
 func (s sheet) links() (all []link) {
 	of, seen := s.pages.links, map[string]bool{"": true}
 	add := func(text, target string) {

@@ -26,8 +26,8 @@ type day struct {
 	routes map[string]*[daySlots]Slot
 }
 
-// count counts a call with the rule that refused it, "" for none. A request without a token, which
-// only looks for the authorization server, is not a call.
+// count counts a call with the rule that refused it, "" for none. Only a POST with a token is a
+// call: a client without one only looks for the authorization server.
 func (d *day) count(method, route string, status int, rule string) {
 	isChallenge := status == http.StatusUnauthorized && rule == ""
 	if method != http.MethodPost || isChallenge {
@@ -55,6 +55,7 @@ func (d *day) count(method, route string, status int, rule string) {
 	}
 }
 
+// slotAt returns the index of a slot, which is the same a day later.
 func slotAt(begin time.Time) int { return int(begin.Unix()/int64(slotLength/time.Second)) % daySlots }
 
 // LastDay returns the calls to the routes together, the oldest slot first. The last slot is not

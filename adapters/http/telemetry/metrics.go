@@ -155,8 +155,8 @@ func (m *Metrics) Upstream(resource, method string, status int, took time.Durati
 	m.upstreams.WithLabelValues(resource, method, code, failure).Observe(took.Seconds())
 }
 
-// Measure times every request to the site. It calls Echo's error handler itself, so that the status
-// is known. The label of a route is its template, "" for a request without a route.
+// Measure times every request to the site. It calls Echo's error handler itself, which sets the
+// status of an error. The label of a route is its template, "" for a request without a route.
 func (m *Metrics) Measure(site *echo.Echo) {
 	site.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

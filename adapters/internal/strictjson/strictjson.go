@@ -19,12 +19,12 @@ var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontex
 	if next := decoder.PeekKind(); decoder.StackDepth() >= maxDepth && (next == '{' || next == '[') {
 		return fmt.Errorf("the document nests deeper than %d", maxDepth)
 	}
-	return errors.ErrUnsupported
+	return errors.ErrUnsupported // the decoder then decodes the value itself
 }))
 
 // Object decodes one JSON object. The decoder refuses duplicate names, invalid UTF-8, a byte order
-// mark and data after the object, and distinguishes the case of names. A member that is null
-// is absent, as many libraries write it.
+// mark and data after the object, and distinguishes the case of names. Object removes members that
+// are null, because many libraries write absent members as null.
 func Object(body []byte) (map[string]any, error) {
 	var members map[string]any
 	if err := json.Unmarshal(body, &members, shallow); err != nil {

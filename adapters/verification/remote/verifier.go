@@ -47,7 +47,7 @@ func (v *Verifier) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 		return oauth.Principal{}, fmt.Errorf("verifying a token: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
-	request.Header[outbound.Repeatable] = nil
+	request.Header[outbound.Repeatable] = nil // not sent: it lets net/http send the request twice
 	person, err := v.ask(request)
 	if err != nil && !errors.Is(err, oauth.ErrUnknownBearer) {
 		err = outbound.CannotVerify(ctx, v.logger, request.URL, err)
@@ -83,7 +83,7 @@ func decode(body []byte, into any) error {
 type identifier string
 
 func (i *identifier) UnmarshalJSON(value []byte) error {
-	if jsontext.Value(value).Kind() == '0' {
+	if jsontext.Value(value).Kind() == '0' { // any number
 		*i = identifier(value)
 		return nil
 	}
