@@ -39,11 +39,11 @@ func (s Authorize) Approve(ctx context.Context, consent *Consent, pasted Pasted)
 type Callback struct {
 	URL       string
 	ExpiresAt time.Time
-	Left      time.Duration // until ExpiresAt
+	Left      time.Duration // the time left until ExpiresAt
 }
 
-// ApproveElsewhere is Approve for a client on another computer than the browser: the person copies
-// the callback URL to it.
+// ApproveElsewhere is Approve for a client on another computer than the browser. The person copies
+// the callback URL to the client.
 func (s Authorize) ApproveElsewhere(ctx context.Context, consent *Consent, pasted Pasted) (*Callback, error) {
 	request := consent.Ticket.Request()
 	if err := request.CheckCallbackCopy(s.Clients.Hosted(request.Client.ID) != nil); err != nil {
@@ -53,7 +53,7 @@ func (s Authorize) ApproveElsewhere(ctx context.Context, consent *Consent, paste
 	if err != nil {
 		return nil, err
 	}
-	// A form that is submitted twice has the code of the first time.
+	// If the form was submitted twice, the stored code is the first one, which expires earlier.
 	code, err := s.store.Code(ctx, consent.Ticket.ID())
 	if err != nil {
 		return nil, err
@@ -62,7 +62,8 @@ func (s Authorize) ApproveElsewhere(ctx context.Context, consent *Consent, paste
 	return &Callback{URL: redirect.Location, ExpiresAt: code.ExpiresAt(), Left: code.ExpiresAt().Sub(s.now())}, nil
 }
 
-// approve verifies the pasted token, and stores and returns the new code.
+// approve verifies the pasted token, and stores and returns the new code. It records each step at
+// its beginning, so that a refusal belongs to the step.
 func (s *core) approve(ctx context.Context, consent *Consent, pasted Pasted) (secret oauth.Secret, err error) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
@@ -99,8 +100,8 @@ func (s *core) approve(ctx context.Context, consent *Consent, pasted Pasted) (se
 		return secret, err
 	}
 	s.keepClient(ctx, code.Client().ID)
-	// A push of the site that came before the code was stored found nothing to end, so the token is
-	// verified again. When the site cannot answer, the client does not receive the code.
+	// An EndGrantsOf from before the code was stored found nothing to end, so the token is verified
+	// again. When the site cannot answer, the client does not receive the code.
 	_, err = s.guardFor(code.Resource()).verifyPasted(ctx, host)
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
 		_, endErr := s.endAuthorization(ctx, code.ID(), oauth.EndedByHostToken)
@@ -109,9 +110,9 @@ func (s *core) approve(ctx context.Context, consent *Consent, pasted Pasted) (se
 	return secret, err
 }
 
-// addCode stores a new code. The code of a form that is submitted twice exists already.
+// addCode stores a new code, unless an earlier submission of the form has stored the same one.
 func (s *core) addCode(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
-	of := oauth.Selection{Code: code.ID(), Known: &oauth.Authorizations{}} // most codes are the first of their ticket
+	of := oauth.Selection{Code: code.ID(), Known: &oauth.Authorizations{}} // most tickets have no code yet
 	err := s.store.Change(ctx, of, func(found *oauth.Authorizations) error {
 		for _, earlier := range found.Codes {
 			if err := code.Supersedes(earlier); err != nil {
@@ -132,13 +133,13 @@ func (s *core) addCode(ctx context.Context, code *oauth.AuthorizationCode, host 
 	return nil
 }
 
-// Deny returns the redirect with access_denied, or refuses with UsedTicket if the same form was
-// approved before. It does not call the verifier.
+// Deny returns the refusal with access_denied, an *oauth.Refusal, or refuses with UsedTicket if the
+// same form was approved before. It does not call the verifier.
 func (s Authorize) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	attempt.From(ctx).Record(attempt.TokenJudged)
 	s.traceAs(ctx, consent.Ticket.ID(), request.Client)
-	if _, err := s.store.Code(ctx, consent.Ticket.ID()); err == nil { // a person can say no during an outage
+	if _, err := s.store.Code(ctx, consent.Ticket.ID()); err == nil { // during an outage, a person can still say no
 		return oauth.Refuse(oauth.UsedTicket, "B13", "the form was approved before")
 	}
 	s.auditOf(ctx, "consent_denied", request.Client)

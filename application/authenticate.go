@@ -9,22 +9,23 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Authenticate returns the caller of an access token for one resource, or of a token of the site
-// with AcceptHostTokens. It refuses with InvalidToken, or with TooManyGuesses for a token of the
-// site; any other error is an outage, and the token may be valid.
+// Authenticate returns the caller of an access token for one resource or, with AcceptHostTokens, of
+// a token of the site. It refuses with InvalidToken, and a token of the site also with
+// TooManyGuesses. Any other error is an outage, and the token may be valid.
 func (s Tokens) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
 	caller, _, err := s.authenticate(ctx, bearer, resource, false)
 	return caller, err
 }
 
 // AuthenticateWithHostToken is Authenticate and also returns the host token. It refuses an access
-// token that was issued before HostTokenInUse; the next refresh returns one that can unseal it.
+// token that cannot open it (issued before HostTokenInUse); the next refresh returns one that can.
 func (s Tokens) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
 	oauth.HostToken, error) {
 	return s.authenticate(ctx, bearer, resource, true)
 }
 
-func (s *core) authenticate(ctx context.Context, bearer string, resource oauth.Resource, unseals bool) (
+// authenticate opens the host token of a grant only if opensHost is true.
+func (s *core) authenticate(ctx context.Context, bearer string, resource oauth.Resource, opensHost bool) (
 	caller oauth.Caller, host oauth.HostToken, err error) {
 	if s.isDirect(bearer) {
 		return s.authenticateDirect(ctx, bearer, resource)
@@ -32,7 +33,7 @@ func (s *core) authenticate(ctx context.Context, bearer string, resource oauth.R
 	now := s.now()
 	grant, token, caller, err := s.admit(ctx, bearer, resource, now)
 	if err == nil && grant.NeedsRecheck(token, s.Settings, now) {
-		if err = s.recheck(ctx, grant, token); err == nil { // it may have changed or ended the grant
+		if err = s.recheck(ctx, grant, token); err == nil { // recheck may have changed or ended the grant
 			grant, token, caller, err = s.admit(ctx, bearer, resource, now)
 		}
 	}
@@ -40,7 +41,7 @@ func (s *core) authenticate(ctx context.Context, bearer string, resource oauth.R
 		return oauth.Caller{}, host, err
 	}
 	s.uses.add(grant, token, now)
-	if !unseals {
+	if !opensHost {
 		return caller, host, nil
 	}
 	host, err = grant.UnsealWithAccessToken(token, s.Settings)
@@ -53,7 +54,8 @@ func (s *core) authenticate(ctx context.Context, bearer string, resource oauth.R
 	return caller, host, nil
 }
 
-// admit finds the grant of an access token. A trusted one may only say yes.
+// admit returns the grant and the caller of an access token. A trusted grant may only admit the
+// token; only the stored grant may refuse it.
 func (s *core) admit(ctx context.Context, bearer string, resource oauth.Resource, now time.Time) (
 	grant *oauth.AccessGrant, token oauth.Secret, caller oauth.Caller, err error) {
 	if token, err = s.parseSecret(oauth.AccessTokenSecret, bearer); err != nil {

@@ -15,26 +15,26 @@ import (
 const (
 	// grantTrusted is how long a process trusts a grant that it has read, and may accept a token
 	// that another process has revoked.
-	grantTrusted  = time.Second
-	trustedAtMost = 4096
+	grantTrusted = time.Second
+	maxTrusted   = 4096 // grants in the cache
 )
 
 // cachingStore is a store with a cache of the grants that calls use. A change through this process
 // drops its grants from the cache before it is confirmed.
 type cachingStore struct {
 	oauth.Store
-	now     func() time.Time // of the machine, because it bounds a time between processes
+	now     func() time.Time // the machine's clock, not Ports.Now, because awaitOthers waits in real time
 	trusted *cache.LRU[string, *trustedGrant]
 }
 
-// trustedGrant is the place of a grant in the cache, taken before the grant is read. A change
-// removes the place, so a read that began before the change fills one that the cache has dropped.
+// trustedGrant is the place of a grant in the cache, added before the grant is read. A change
+// removes the place, so a read that began before the change fills a place outside of the cache.
 type trustedGrant struct {
 	readAt time.Time
 	grant  atomic.Pointer[oauth.AccessGrant]
 }
 
-// Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache.
+// Trusted returns a grant as it was less than grantTrusted ago, or nil if the cache has none.
 // Use it only to admit a call, and read the newest state to refuse one or to change the grant.
 func (c *cachingStore) Trusted(id string) *oauth.AccessGrant {
 	kept, found := c.trusted.Get(id)
@@ -48,7 +48,7 @@ func (c *cachingStore) Trusted(id string) *oauth.AccessGrant {
 	return grant.Copy()
 }
 
-// Code returns the code with the id. ErrNotFound.
+// Code returns the code with the id, or ErrNotFound.
 func (c *cachingStore) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
 	found, err := c.Find(ctx, oauth.Selection{Code: id})
 	if err != nil || len(found.Codes) == 0 {
@@ -57,7 +57,7 @@ func (c *cachingStore) Code(ctx context.Context, id string) (*oauth.Authorizatio
 	return found.Codes[0], nil
 }
 
-// Grant returns the grant with the id. ErrNotFound.
+// Grant returns the grant with the id, or ErrNotFound. Trusted then returns it, too.
 func (c *cachingStore) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
 	place := &trustedGrant{readAt: c.now()}
 	c.trusted.Add(id, place)
@@ -75,8 +75,8 @@ func (c *cachingStore) forget(grants ...string) {
 	}
 }
 
-// UpdateGrant changes the newest state of a grant, of which the caller knows an earlier one.
-// ErrNotFound.
+// UpdateGrant changes the newest state of a grant, or returns ErrNotFound. The store may begin with
+// known, an earlier state that the caller has read.
 func (c *cachingStore) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
 	change func(*oauth.AccessGrant) error) error {
 	defer c.forget(known.ID())
@@ -89,7 +89,7 @@ func (c *cachingStore) UpdateGrant(ctx context.Context, known *oauth.AccessGrant
 	})
 }
 
-// RecordUse keeps the last uses of grants, by id.
+// RecordUse stores the last uses of grants, by id.
 func (c *cachingStore) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
 	defer c.forget(slices.Collect(maps.Keys(uses))...)
 	if recorder, records := c.Store.(oauth.UseRecorder); records {
@@ -122,8 +122,8 @@ func (c *cachingStore) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fi
 	})
 }
 
-// awaitOthers returns when no replica trusts a grant as it was before a change, so that what is
-// then confirmed is true everywhere.
+// awaitOthers waits until no replica trusts a grant as it was before a number of changes, so that
+// what is then confirmed is true everywhere.
 func (c *cachingStore) awaitOthers(ctx context.Context, changed int) {
 	shared, isShared := c.Store.(oauth.SharedStore)
 	if changed == 0 || !isShared || !shared.SharedByReplicas() {

@@ -57,8 +57,7 @@ func clientRefusal(err error) error {
 	return err
 }
 
-// AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is
-// read.
+// AdmitRegistration refuses with TooManyRegistrations beyond the limits. Call it before Register.
 func (s Authorize) AdmitRegistration(ctx context.Context) error {
 	wait := s.ports.Rates.Take(s.now(), quota.RequesterFrom(ctx).Registration()...)
 	if wait == 0 {
@@ -90,10 +89,10 @@ func (s Authorize) Register(ctx context.Context, members map[string]any) (Regist
 	return Registration{Client: registered, Secret: secret, At: s.now()}, nil
 }
 
-// admitClient returns the label of the client of a request for the trace, "" when its client_id is
-// not valid: it may then be anything, even a secret. It refuses with InvalidClient, so that the
-// client registers again, when it has lost its registration or when no client can have the
-// client_id here, such as one of an earlier server; and when its secret is wrong or missing.
+// admitClient checks the client_id and the secret of a request. It refuses with InvalidClient a
+// wrong or missing secret, a lost registration, and a client_id that no client can have here, such
+// as one of an earlier server; the client then registers again. It returns the client's label for
+// the trace, "" for a client_id that is not valid, because that may be anything, even a secret.
 func (s *core) admitClient(by client.Credentials) (label string, err error) {
 	if by.Client == "" {
 		return "", client.RefuseUnknownSecret(by.Secret)
@@ -134,14 +133,14 @@ func (s *core) connectedClient(ctx context.Context, id oauth.ClientID) (*client.
 	return s.ports.Clients.Client(ctx, id, "")
 }
 
-// identify returns the client that presents a code or a refresh token, which authenticates as it
-// did first. A secret was checked with its client_id.
+// identify returns the id of the client that presents a code or a refresh token, "" if the request
+// names none, and checks the way in which it authenticates. admitClient has checked its secret.
 func (s *core) identify(ctx context.Context, of oauth.Authorization, by client.Credentials) (id string,
 	err error) {
 	owner, signed := of.Client(), by.Assertion != ""
 	switch {
 	case by.Client != "" && by.Client != owner.ID.String():
-		return by.Client, nil // the grant refuses another client
+		return by.Client, nil // the code or grant refuses another client
 	case !owner.AuthMethod.Allows(signed), owner.AuthMethod.HasSecret() && by.Client == "":
 		return "", oauth.RefuseClient(errors.New("the client authenticates in another way than it was approved with"))
 	case !signed:
@@ -150,8 +149,8 @@ func (s *core) identify(ctx context.Context, of oauth.Authorization, by client.C
 	return owner.ID.String(), s.checkAssertion(ctx, of, by.Assertion)
 }
 
-// checkAssertion refuses with InvalidClient unless the assertion is the client's and new, and with
-// TemporarilyUnavailable when the client's keys cannot be fetched.
+// checkAssertion refuses with InvalidClient an assertion that is not the client's or was used
+// before, and with TemporarilyUnavailable when the client's keys cannot be fetched.
 func (s *core) checkAssertion(ctx context.Context, of oauth.Authorization, text string) error {
 	signer, err := s.connectedClient(ctx, of.Client().ID)
 	if err != nil {

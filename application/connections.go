@@ -10,8 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/quota"
 )
 
-// EndGrantsOf ends all grants of a host token, withdraws its codes, and returns how many of both
-// were active. It fails if an identifying field has no value.
+// EndGrantsOf ends all grants of the host token that the values identify, withdraws its codes, and
+// returns how many of both were active. It fails if an identifying field has no value.
 func (s Operator) EndGrantsOf(ctx context.Context, values map[string]string, reason oauth.EndReason) (int, error) {
 	prints, _, err := s.printsOf(values)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s Operator) EndLeaked(ctx context.Context, hostToken string) (int, error) 
 	return s.EndGrantsOf(ctx, values, oauth.EndedByOperator)
 }
 
-// GrantsOf returns the active grants of a host token that its operator has, and its codes that are
-// not redeemed, oldest first. It fails as EndLeaked does.
+// GrantsOf returns the active grants and the unredeemed codes of a host token, oldest first. It
+// fails as EndLeaked does.
 func (s Operator) GrantsOf(ctx context.Context, hostToken string) ([]oauth.Connection, error) {
 	values, err := s.onlyField(hostToken)
 	if err != nil {
@@ -72,8 +72,7 @@ func (s *core) onlyField(value string) (map[string]string, error) {
 	return map[string]string{fields[0]: value}, nil
 }
 
-// SeveralFieldsError is the error of EndLeaked and GrantsOf when one token does not identify
-// grants.
+// SeveralFieldsError is the error of EndLeaked and GrantsOf if one token identifies no grants.
 type SeveralFieldsError struct{ fields []string }
 
 func (e *SeveralFieldsError) Error() string {
@@ -84,7 +83,7 @@ func (e *SeveralFieldsError) Error() string {
 type FoundConnections struct {
 	Active []oauth.Connection
 	At     time.Time // when they were found
-	Sealed string    // for Show, End and Replace
+	Sealed string    // the token with its fingerprints, for Show, End and Replace
 }
 
 // Find finds the connections of the pasted token without asking the site, so that a person sees
@@ -103,7 +102,7 @@ func (s Connections) Find(ctx context.Context, pasted Pasted) (FoundConnections,
 		}
 		return err
 	})
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken { // it has none, now or a moment ago
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken { // it has none, or had none a moment ago
 		err = nil
 	}
 	return found, err
@@ -137,8 +136,7 @@ func (s *core) activeConnections(ctx context.Context, prints []oauth.Fingerprint
 	return found, err
 }
 
-// Show returns the current state of sealed connections. It refuses with InvalidTicket or
-// ExpiredTicket.
+// Show finds sealed connections again. It refuses with InvalidTicket or ExpiredTicket.
 func (s Connections) Show(ctx context.Context, sealed string) (FoundConnections, error) {
 	prints, host, err := oauth.OpenConnections(sealed, s.Settings, s.now())
 	if err != nil {
@@ -147,16 +145,16 @@ func (s Connections) Show(ctx context.Context, sealed string) (FoundConnections,
 	return s.activeConnections(ctx, prints, host)
 }
 
-// End ends one of the sealed connections, or all of them when id is empty, and returns
-// their number and the remaining ones. It refuses with InvalidTicket and, also if there was nothing
-// to end, with ExpiredTicket.
+// End ends one of the sealed connections, or all of them when id is empty, and returns their number
+// and the remaining ones. It refuses with InvalidTicket, and with ExpiredTicket also when it has
+// ended none.
 func (s Connections) End(ctx context.Context, sealed, id string) (ended int, left FoundConnections, err error) {
 	prints, host, err := oauth.OpenConnections(sealed, s.Settings, s.now())
 	if err != nil {
 		return 0, FoundConnections{}, err
 	}
 	ended, err = s.endConnections(ctx, prints, oauth.EndedByPerson,
-		func(of string) bool { return id == "" || of == id })
+		func(one string) bool { return id == "" || one == id })
 	if err == nil && ended == 0 {
 		err = refuseStaleConnections()
 	}
@@ -186,8 +184,8 @@ func (s *core) endConnections(ctx context.Context, prints []oauth.Fingerprint, r
 		if err != nil {
 			return all, err
 		}
-		for _, grant := range ended {
-			s.announceEnd(ctx, grant, reason, "")
+		for _, id := range ended {
+			s.announceEnd(ctx, id, reason, "")
 		}
 		all += len(ended)
 	}

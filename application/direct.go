@@ -17,18 +17,18 @@ const directLife = time.Minute
 
 // directToken is a token of the site that a client has sent to an MCP endpoint.
 type directToken struct {
-	id       string // of the token at the resource: each server has its own verifier
+	id       string // of the token at the resource, because each resource may have its own verifier
 	host     oauth.HostToken
 	prints   []oauth.Fingerprint // under every server secret, the newest first
 	resource oauth.Resource
 }
 
-// ends counts how often grants of a token have ended. Tokens with a common counter are only
-// verified more often.
+// ends counts, for each token, how often grants of it have ended. Tokens may share a counter, so
+// that the verifier is asked more often than necessary.
 type ends [1 << 16]atomic.Uint32
 
-func (e *ends) counter(of oauth.Fingerprint) *atomic.Uint32 {
-	return &e[binary.BigEndian.Uint16(of[:])]
+func (e *ends) counter(print oauth.Fingerprint) *atomic.Uint32 {
+	return &e[binary.BigEndian.Uint16(print[:])]
 }
 
 func (e *ends) of(token directToken) (all uint32) {
@@ -59,8 +59,8 @@ func (s *core) authenticateDirect(ctx context.Context, bearer string, resource o
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
-	principal, err, known := s.directAnswer(token)
-	if !known {
+	principal, err, counts := s.directAnswer(token)
+	if !counts {
 		principal, err = s.askOnce(ctx, token)
 	}
 	if err != nil {
@@ -81,8 +81,9 @@ func (s *core) newDirectToken(bearer string, resource oauth.Resource) (token dir
 	return token, nil
 }
 
-// directAnswer returns an answer that still counts; ok is false when there is none.
-func (s *core) directAnswer(token directToken) (principal oauth.Principal, err error, ok bool) {
+// directAnswer returns the kept answer about a token, if that still counts. That the token is valid
+// counts only until one of its grants ends.
+func (s *core) directAnswer(token directToken) (principal oauth.Principal, err error, counts bool) {
 	last, found := s.answers.Get(token.id)
 	if !found || !last.isFresh(s.now(), directLife) || last.err == nil && last.ends != s.ends.of(token) {
 		return oauth.Principal{}, nil, false
@@ -90,11 +91,11 @@ func (s *core) directAnswer(token directToken) (principal oauth.Principal, err e
 	return last.principal, last.err, true
 }
 
-// askOnce asks the verifier once for all concurrent requests with a token, also if the first of
-// them ends.
+// askOnce asks the verifier once for all concurrent requests with a token. The end of the first
+// request does not cancel it.
 func (s *core) askOnce(ctx context.Context, token directToken) (oauth.Principal, error) {
 	got, err, _ := s.asking.Do(token.id, func() (any, error) {
-		if principal, err, known := s.directAnswer(token); known {
+		if principal, err, counts := s.directAnswer(token); counts {
 			return principal, err
 		}
 		guess := quota.Guess{By: quota.RequesterFrom(ctx), AtOnce: true}
@@ -106,8 +107,8 @@ func (s *core) askOnce(ctx context.Context, token directToken) (oauth.Principal,
 	return principal, err
 }
 
-// ask keeps the answer of a verifier. An outage is none. If the token has ended meanwhile, the
-// answer may be older than the end: it asks a second time, and never a third.
+// ask calls verify and keeps its answer, but not an outage. If grants of the token end meanwhile,
+// the answer that it is valid may be outdated, so ask calls verify once more.
 func (s *core) ask(token directToken, verify func() (oauth.Principal, error)) (oauth.Principal, error) {
 	for range 2 {
 		before := s.ends.of(token)

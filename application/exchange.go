@@ -10,8 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// Exchange redeems an authorization code for tokens. It checks the code before the transaction and
-// in it. A request that loses a race for the code does not end the winner's grant.
+// Exchange redeems an authorization code for tokens. It checks the code before the change, where a
+// replay ends the grant, and again in the change, where the loser of a race is only refused.
 func (s Tokens) Exchange(ctx context.Context, by client.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	secret, err := s.readSecret(ctx, attempt.Exchange, by, p, "code", oauth.CodeSecret)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s Tokens) Exchange(ctx context.Context, by client.Credentials, p oauth.Par
 		}
 		var grant *oauth.AccessGrant
 		grant, tokens, err = found.Codes[0].Redeem(request, s.Settings, now)
-		found.Grants = append(found.Grants, grant)
+		found.Grants = append(found.Grants, grant) // after an error the store keeps nothing
 		return err
 	})
 	if err != nil {

@@ -35,8 +35,7 @@ func (s Operator) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error]
 	}
 }
 
-// EndGrant ends the active grant with the id, or withdraws the unredeemed code, and returns their
-// number.
+// EndGrant ends the grant or withdraws the code with the id, and returns how many were active.
 func (s Operator) EndGrant(ctx context.Context, id string) (int, error) {
 	if active, err := s.endAuthorization(ctx, id, oauth.EndedByOperator); err != nil || !active {
 		return 0, err
@@ -45,8 +44,8 @@ func (s Operator) EndGrant(ctx context.Context, id string) (int, error) {
 	return 1, nil
 }
 
-// EndGrantsOfTokenID is EndGrantsOf with the Principal.TokenID. It reads all grants, so the store
-// has to be an oauth.AuthorizationLister.
+// EndGrantsOfTokenID is EndGrantsOf for the token with the Principal.TokenID. It reads all grants,
+// so the store has to be an oauth.AuthorizationLister.
 func (s Operator) EndGrantsOfTokenID(ctx context.Context, id string) (int, error) {
 	if id == "" {
 		return 0, errors.New("ending the grants of a token: its id is empty")
@@ -55,7 +54,7 @@ func (s Operator) EndGrantsOfTokenID(ctx context.Context, id string) (int, error
 }
 
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
-// true, and returns their number.
+// true, and returns how many it has ended.
 func (s Operator) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool,
 	reason oauth.EndReason) (all int, err error) {
 	for shown, err := range s.Grants(ctx) {
@@ -86,7 +85,7 @@ func (s Operator) CheckIssuer(ctx context.Context) error {
 	elsewhere := ""
 	for shown, err := range s.Grants(ctx) {
 		if err != nil || s.Settings.MayHaveIssued(shown.Resource) {
-			return err
+			return err // nil for a connection of this issuer
 		}
 		elsewhere = shown.Resource.String()
 	}
@@ -98,8 +97,8 @@ func (s Operator) CheckIssuer(ctx context.Context) error {
 		"\"pasteport grants end --all\" first, and people connect again", s.Settings.Issuer, elsewhere)
 }
 
-// enforceGrantLimit ends the surplus connections of a host token. A failure is only logged: the
-// next approval ends the surplus.
+// enforceGrantLimit ends the surplus connections of a host token, but never newID. It only logs a
+// failure, because the next approval ends the surplus.
 func (s *core) enforceGrantLimit(ctx context.Context, newID string, host oauth.HostToken) {
 	ended := 0
 	prints, err := s.Settings.Fingerprints(host)
@@ -119,11 +118,11 @@ func (s *core) enforceGrantLimit(ctx context.Context, newID string, host oauth.H
 	}
 }
 
-// authorizationsOf returns the codes and grants of a host token, whose fingerprint under each
-// server secret is one of these, with last uses that the store may not have yet.
+// authorizationsOf returns the issued codes and active grants of a host token by its fingerprints
+// under all server secrets, with last uses that the store may not have yet.
 func (s *core) authorizationsOf(ctx context.Context, prints []oauth.Fingerprint) (all oauth.Authorizations,
 	err error) {
-	for _, print := range slices.Backward(prints) {
+	for _, print := range slices.Backward(prints) { // the oldest secret first, and so the oldest connections
 		found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
 		if err != nil {
 			return all, err

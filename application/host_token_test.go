@@ -182,7 +182,7 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 				Expect(server.Tokens.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), firstResource)).To(Succeed())
 			}
 			verify()
-			now = now.Add(confirmationLife - time.Second)
+			now = now.Add(confirmedFor - time.Second)
 			verify()
 			Expect(asked).To(Equal(1))
 			now = now.Add(time.Second)

@@ -21,7 +21,7 @@ func (s Tokens) Introspect(ctx context.Context, by client.Credentials, token str
 		}
 		return oauth.Caller{}, false, err
 	}
-	if !oauth.IsOwnToken(token) { // a token of the site is not for other servers to try out
+	if !oauth.IsOwnToken(token) { // so that another server cannot try out tokens of the site
 		return oauth.Caller{}, false, nil
 	}
 	caller, err = s.Authenticate(ctx, token, resource)

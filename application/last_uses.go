@@ -12,8 +12,8 @@ import (
 // maxPendingUses is how many grants have their uses kept while the store cannot be written.
 const maxPendingUses = 100_000
 
-// usesAtOnce is how many uses a flush writes before it forgets them, so that the next flush goes on
-// where a slow one was cut off.
+// usesAtOnce is how many uses a flush writes before it forgets them. When a slow flush is cut off,
+// the next one goes on there.
 const usesAtOnce = 2000
 
 // lastUses collects the last uses of grants until FlushUses has written them, so that a call does
@@ -28,7 +28,7 @@ func (l *lastUses) add(grant *oauth.AccessGrant, token oauth.Secret, now time.Ti
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept, known := l.pending[grant.ID()]
-	grant.RecordUse(kept)
+	grant.RecordUse(kept) // NewUse compares with it
 	use, isNew := grant.NewUse(token, now)
 	if !isNew || !known && len(l.pending) >= maxPendingUses {
 		return
@@ -39,25 +39,25 @@ func (l *lastUses) add(grant *oauth.AccessGrant, token oauth.Secret, now time.Ti
 	l.pending[grant.ID()] = use
 }
 
-// of returns the last use that the store may not have yet.
+// of returns the last use of a grant that the store may not have yet, or the zero Use.
 func (l *lastUses) of(grant string) oauth.Use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending[grant]
 }
 
-// some returns at most usesAtOnce uses.
-func (l *lastUses) some() map[string]oauth.Use {
+// batch returns at most usesAtOnce uses.
+func (l *lastUses) batch() map[string]oauth.Use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	some := map[string]oauth.Use{}
+	batch := map[string]oauth.Use{}
 	for grant, use := range l.pending {
-		if len(some) == usesAtOnce {
+		if len(batch) == usesAtOnce {
 			break
 		}
-		some[grant] = use
+		batch[grant] = use
 	}
-	return some
+	return batch
 }
 
 // written forgets uses that the store has, unless there is a later one of the grant.
@@ -78,11 +78,11 @@ func (s Operator) FlushUses(ctx context.Context) error {
 		return fmt.Errorf("waiting for another flush: %w", err)
 	}
 	defer s.flushing.Release(1)
-	for some := s.uses.some(); len(some) > 0; some = s.uses.some() {
-		if err := s.store.RecordUse(ctx, some); err != nil {
+	for batch := s.uses.batch(); len(batch) > 0; batch = s.uses.batch() {
+		if err := s.store.RecordUse(ctx, batch); err != nil {
 			return err
 		}
-		s.uses.written(some)
+		s.uses.written(batch)
 	}
 	return nil
 }

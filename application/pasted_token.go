@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/pasteport/pasteport/domain/credential"
@@ -12,11 +13,11 @@ import (
 type Pasted struct {
 	Token    string
 	Fields   map[string]string // instead of Token, if the site asks for several
-	Reviewed string            // of an oauth.ToolReview, which contains the token
-	By       quota.Requester
+	Reviewed string            // instead of both: oauth.ToolReview.Sealed, which contains the token
+	By       quota.Requester   // who has sent the form
 }
 
-// parsePasted parses the token or the fields from the form of a ticket.
+// parsePasted returns the host token of the form with this ticket, "" for the connections page.
 func (s *core) parsePasted(pasted Pasted, ticket string, fields credential.Fields) (oauth.HostToken, error) {
 	if pasted.Reviewed != "" {
 		reviewed, err := oauth.OpenToolReview(pasted.Reviewed, ticket, s.Settings, s.now())
@@ -32,16 +33,17 @@ func (s *core) parsePasted(pasted Pasted, ticket string, fields credential.Field
 func (s *core) check(ctx context.Context, guess quota.Guess, resource oauth.Resource,
 	host oauth.HostToken) (principal oauth.Principal, err error) {
 	guess.Resource = resource.String()
-	err = s.enterLane(ctx, guess, host, func(ctx context.Context) error {
-		principal, err = s.guardFor(resource).verifyPasted(ctx, host)
-		principal, err = s.withSubject(principal, err, host, "")
+	err = s.enterLane(ctx, guess, host, func(ctx context.Context) (err error) {
+		if principal, err = s.guardFor(resource).verifyPasted(ctx, host); err == nil {
+			principal, err = s.withSubject(principal, host, "")
+		}
 		return err
 	})
 	return principal, err
 }
 
-// enterLane waits for the lane of a guess, and reports to it what check has found. A client that
-// hangs up does not cancel the check, or it could have tokens checked without being counted.
+// enterLane waits for the lane of a guess, calls check and reports its result to the lane. A client
+// that hangs up does not cancel check, or it could have tokens checked without being counted.
 func (s *core) enterLane(ctx context.Context, guess quota.Guess, host oauth.HostToken,
 	check func(context.Context) error) (err error) {
 	if guess.Token, err = s.Settings.Keys.Fingerprint(host); err != nil {
@@ -53,7 +55,7 @@ func (s *core) enterLane(ctx context.Context, guess quota.Guess, host oauth.Host
 	}
 	result := quota.Undecided
 	defer func() { leave(result) }()
-	checking := context.WithoutCancel(ctx)
+	checking := context.WithoutCancel(ctx) // which drops the deadline, too
 	if deadline, has := ctx.Deadline(); has {
 		var cancel context.CancelFunc
 		checking, cancel = context.WithDeadline(checking, deadline)
@@ -69,7 +71,8 @@ func (s *core) enterLane(ctx context.Context, guess quota.Guess, host oauth.Host
 	return err
 }
 
-// verifyAgain verifies the host token of a grant whose subject is previous.
+// verifyAgain verifies a host token without a lane. previous is the subject of its grant, "" for a
+// direct token.
 func (s *core) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken,
 	previous string) (oauth.Principal, error) {
 	principal, err := s.guardFor(resource).verify(ctx, host, func() {})
@@ -81,19 +84,16 @@ func (s *core) verifyAgain(ctx context.Context, resource oauth.Resource, host oa
 		return principal, err
 	}
 	s.ports.Lanes.Remember(print, resource.String())
-	return s.withSubject(principal, nil, host, previous)
+	return s.withSubject(principal, host, previous)
 }
 
-// withSubject sets a missing subject: the previous one of a grant, which neither a new server
-// secret nor a replaced host token changes, or that of oauth.KeyedSubject.
-func (s *core) withSubject(principal oauth.Principal, err error, host oauth.HostToken,
-	previous string) (oauth.Principal, error) {
-	if err != nil || principal.Subject != "" {
-		return principal, err
-	}
-	if principal.Subject = previous; previous != "" {
+// withSubject sets a missing subject: to previous if the grant has one, and otherwise to
+// oauth.KeyedSubject, which another server secret or host token would change.
+func (s *core) withSubject(principal oauth.Principal, host oauth.HostToken, previous string) (oauth.Principal, error) {
+	if principal.Subject = cmp.Or(principal.Subject, previous); principal.Subject != "" {
 		return principal, nil
 	}
-	principal.Subject, err = oauth.KeyedSubject(s.Settings.Identity(host), s.Settings.Keys)
+	keyed, err := oauth.KeyedSubject(s.Settings.Identity(host), s.Settings.Keys)
+	principal.Subject = keyed
 	return principal, err
 }

@@ -35,9 +35,9 @@ func (s *core) recheck(ctx context.Context, grant *oauth.AccessGrant, token oaut
 // one is then verified; if that is replaced too, the client tries again.
 var errReplaced = fmt.Errorf("%w: the host token was replaced meanwhile", oauth.ErrUnavailable)
 
-// reverify unseals and verifies the host token of a grant outside of any transaction. When the site
-// does not know it any more, no key unseals it, or the grant has a ReasonToEnd, it ends the grant
-// and returns refusal; after any other error the grant stays. The caller calls Forget on the token.
+// reverify unseals and verifies the host token of a grant outside of any transaction. If the site
+// does not know the token, no key unseals it, or the grant has a ReasonToEnd, reverify ends the
+// grant and returns refusal. After another error the grant stays. The caller calls Forget on host.
 func (s *core) reverify(ctx context.Context, grant *oauth.AccessGrant,
 	unseal func(*oauth.AccessGrant) (*oauth.UnsealedHostToken, error), refusal error) (
 	host *oauth.UnsealedHostToken, principal oauth.Principal, err error) {
@@ -58,7 +58,7 @@ func (s *core) reverify(ctx context.Context, grant *oauth.AccessGrant,
 			if reason == oauth.EndedByNewPerson {
 				detail = fmt.Sprintf("%q before, %q now.", grant.Subject(), principal.Subject)
 			}
-		case kind != oauth.WrongHostToken:
+		case kind != oauth.WrongHostToken: // such as an outage
 			host.Forget()
 			return nil, principal, err
 		}
@@ -102,11 +102,11 @@ func (s *core) endByLostKey(ctx context.Context, grant *oauth.AccessGrant, refus
 	return cmp.Or(err, refusal)
 }
 
-// Results of the verifier are cached, so that an upstream that answers 401 to everything causes few
-// calls.
+// VerifyAfterRefusal keeps its results, so that an upstream that answers 401 to everything causes
+// few calls of the verifier.
 const (
-	confirmationLife = 10 * time.Second
-	outageLife       = 5 * time.Second
+	confirmedFor = 10 * time.Second // a valid token
+	failedFor    = 5 * time.Second  // any error
 )
 
 // VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401.
@@ -134,10 +134,10 @@ func (s Tokens) VerifyAfterRefusal(ctx context.Context, bearer string, resource 
 
 // confirm checks once for all concurrent calls with an id, and keeps the result for some seconds.
 func (s *core) confirm(id string, check func() error) error {
-	id = "after a refusal " + id // a direct token has another answer too
+	id = "after a refusal " + id // directAnswer has its own answer under the id of a direct token
 	_, err, _ := s.asking.Do(id, func() (any, error) {
 		last, found := s.answers.Get(id)
-		if found && (last.isFresh(s.now(), outageLife) || last.err == nil && last.isFresh(s.now(), confirmationLife)) {
+		if found && (last.isFresh(s.now(), failedFor) || last.err == nil && last.isFresh(s.now(), confirmedFor)) {
 			return nil, last.err
 		}
 		err := check()
@@ -150,12 +150,12 @@ func (s *core) confirm(id string, check func() error) error {
 // answer is what a verifier has answered about a token of the site.
 type answer struct {
 	at        time.Time
-	ends      uint32 // of grants of the token before the verifier was asked
+	ends      uint32 // ends.of the token before the verifier was asked
 	principal oauth.Principal
 	err       error
 }
 
-// isFresh is false for a time in the future: the clock was set back.
+// isFresh reports whether the answer is younger than life. It is false if the clock was set back.
 func (a answer) isFresh(now time.Time, life time.Duration) bool {
 	return !a.at.After(now) && now.Sub(a.at) < life
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Refresh verifies the host token again and rotates the refresh token. It ends the grant when a
-// replaced token is presented that gets no successor any more.
+// public client presents a replaced token that gets no successor any more.
 func (s Tokens) Refresh(ctx context.Context, by client.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	token, err := s.readSecret(ctx, attempt.Refresh, by, p, "refresh_token", oauth.RefreshTokenSecret)
 	if err != nil {
@@ -26,8 +26,8 @@ func (s Tokens) Refresh(ctx context.Context, by client.Credentials, p oauth.Para
 	if request.Client, err = s.identify(ctx, grant, by); err != nil {
 		return nil, err
 	}
-	now := s.now() // the grace window counts from here, even if the verifier takes long
-	grant.RecordUse(s.uses.of(grant.ID()))
+	now := s.now()                         // the grace window counts from here, even if the verifier takes long
+	grant.RecordUse(s.uses.of(grant.ID())) // MayRefresh depends on the last use
 	refusal := grant.MayRefresh(request, s.Settings, now)
 	if errors.Is(refusal, oauth.ErrReused) {
 		_, err = s.endAuthorization(ctx, grant.ID(), oauth.EndedByReuse)

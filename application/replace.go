@@ -25,7 +25,7 @@ func (s Operator) ReplaceHostToken(ctx context.Context, values, replacement map[
 	return s.replaceHost(ctx, prints, old, host)
 }
 
-// parseHost parses values for the fields, or the token for none.
+// parseHost parses the values of the fields or, without fields, the value of credential.Token.
 func parseHost(fields credential.Fields, values map[string]string) (oauth.HostToken, error) {
 	if len(fields) == 0 {
 		return oauth.ParseHostToken(values[credential.Token])
@@ -53,6 +53,7 @@ func (s Connections) Replace(ctx context.Context, sealed string, pasted Pasted) 
 	if err != nil {
 		return found, err
 	}
+	// The lanes count the new token once, at the resource of the connection that was used last.
 	replaced, guess := 0, quota.Guess{By: pasted.By, Resource: found.Active[0].Resource.String()}
 	err = s.enterLane(ctx, guess, host, func(ctx context.Context) error {
 		replaced, err = s.replaceHost(ctx, prints, old, host)
@@ -67,9 +68,9 @@ func (s Connections) Replace(ctx context.Context, sealed string, pasted Pasted) 
 	return s.connectionsOf(ctx, host)
 }
 
-// replaceHost replaces the host token with these fingerprints, unless one of its connections cannot
-// go on with the new one. It verifies that again after it is stored: a push of the site that came
-// before found nothing to end.
+// replaceHost gives host to the connections of the old token, which has these fingerprints, unless
+// one of them cannot go on with host. It verifies host again after the change, because an
+// EndGrantsOf for host from before the change found nothing to end.
 func (s *core) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old, host oauth.HostToken) (int, error) {
 	by := oauth.NewReplacement(host, s.now())
 	found, err := s.authorizationsOf(ctx, prints)
@@ -81,10 +82,10 @@ func (s *core) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old,
 			return 0, err
 		}
 	}
-	if _, err := found.Replace(by, s.Settings, s.now()); err != nil { // these copies are not stored
+	if _, err := found.Replace(by, s.Settings, s.now()); err != nil { // a trial on copies, before anything is stored
 		return 0, err
 	}
-	all := 0
+	moved := 0
 	for _, print := range prints {
 		replaced := 0
 		err := s.store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) (err error) {
@@ -92,13 +93,13 @@ func (s *core) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old,
 			return err
 		})
 		if err != nil {
-			return all, err
+			return moved, err
 		}
-		all += replaced
+		moved += replaced
 	}
-	s.audit(ctx, "host_token_replaced", "connections", all)
+	s.audit(ctx, "host_token_replaced", "connections", moved)
 	s.enforceGrantLimit(ctx, "", host)
-	s.store.awaitOthers(ctx, all)
+	s.store.awaitOthers(ctx, moved)
 	for resource := range by.Verified {
 		_, err := s.guardFor(resource).verifyPasted(ctx, host)
 		if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
@@ -106,15 +107,16 @@ func (s *core) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old,
 		}
 		prints, printErr := s.Settings.Fingerprints(host)
 		if printErr != nil {
-			return all, printErr
+			return moved, printErr
 		}
 		_, endErr := s.endConnections(ctx, prints, oauth.EndedByHostToken, func(string) bool { return true })
-		return all, errors.Join(err, endErr)
+		return moved, errors.Join(err, endErr)
 	}
-	return all, nil
+	return moved, nil
 }
 
-// addAnswer adds the answer of the verifier of a resource.
+// addAnswer adds the answer of the verifier of a resource about the new token, unless by has it. A
+// verifier that names no subject has to accept the old token, too.
 func (s *core) addAnswer(ctx context.Context, resource oauth.Resource, by oauth.Replacement,
 	old oauth.HostToken) (err error) {
 	if _, asked := by.Verified[resource]; asked || s.Settings.NameOf(resource) == "" {

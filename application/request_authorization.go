@@ -13,7 +13,7 @@ import (
 type Consent struct {
 	Ticket *oauth.Ticket
 	Sealed string
-	Choice *oauth.Choice // of a submitted form; nil leaves all that the client requests
+	Choice *oauth.Choice // of a submitted form; nil for all that the client requests
 }
 
 // RequestAuthorization checks a client's request and returns the question to the person. An error
@@ -43,7 +43,7 @@ func (s Authorize) RequestAuthorization(ctx context.Context, p oauth.Parameters)
 		request, err = oauth.NewAuthorizationRequest(found.Client, redirect, p, s.Settings)
 	}
 	if !s.Clients.IsSelfRegistered(id) {
-		err = client.WithHost(id, err)
+		err = client.WithHost(id, err) // for the error page
 	}
 	if err != nil {
 		return nil, err

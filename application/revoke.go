@@ -22,16 +22,16 @@ func (s Tokens) Revoke(ctx context.Context, by client.Credentials, token string)
 		return insteadOfNotFound(err, nil)
 	}
 	grant, err := s.store.Grant(ctx, secret.Grant())
-	if err != nil { // unknown tokens never take the write lock
+	if err != nil { // so that an unknown token does not take the store's write lock
 		return insteadOfNotFound(err, nil)
 	}
-	client, err := s.identify(ctx, grant, by)
+	id, err := s.identify(ctx, grant, by)
 	if err != nil {
 		return err
 	}
 	ended, now := false, s.now()
 	err = s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
-		ended = g.Revoke(secret, client, now)
+		ended = g.Revoke(secret, id, now)
 		return nil
 	})
 	if err == nil && ended {

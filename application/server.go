@@ -70,15 +70,15 @@ type core struct {
 	Clients      *client.Rules
 	ports        Ports
 	store        *cachingStore
-	guard        verifierGuard
-	ownGuards    map[oauth.Resource]verifierGuard
+	guard        verifierGuard                    // of Ports.Verifier
+	ownGuards    map[oauth.Resource]verifierGuard // of Ports.Verifiers
 	onGrantEnded func(grant string)
-	rechecks     singleflight.Group
-	asking       singleflight.Group
-	answers      *cache.LRU[string, answer]
+	rechecks     singleflight.Group         // by grant
+	asking       singleflight.Group         // by the keys of answers
+	answers      *cache.LRU[string, answer] // by directToken.id, and by the id in confirm
 	ends         ends
 	uses         lastUses
-	flushing     *semaphore.Weighted // of the uses
+	flushing     *semaphore.Weighted // held by FlushUses
 	bindsTools   atomic.Bool
 	outdated     atomic.Bool // another replica has a newer server secret
 }
@@ -89,7 +89,7 @@ func NewServer(settings *oauth.Settings, clients *client.Rules, ports Ports) *Se
 		Settings:     settings,
 		Clients:      clients,
 		ports:        ports,
-		store:        &cachingStore{ports.Store, time.Now, cache.New[string, *trustedGrant](trustedAtMost)},
+		store:        &cachingStore{ports.Store, time.Now, cache.New[string, *trustedGrant](maxTrusted)},
 		ownGuards:    map[oauth.Resource]verifierGuard{},
 		onGrantEnded: func(string) {},
 		answers:      cache.New[string, answer](maxAnswers),
@@ -104,8 +104,7 @@ func NewServer(settings *oauth.Settings, clients *client.Rules, ports Ports) *Se
 	return &Server{s, Authorize{s}, Tokens{s}, Connections{s}, Operator{s}}
 }
 
-// OnGrantEnded adds a function that is called after the end of a grant is stored. Call it before
-// serving.
+// OnGrantEnded adds a function to call after the end of a grant is stored. Call it before serving.
 func (s Operator) OnGrantEnded(call func(grant string)) {
 	others := s.onGrantEnded
 	s.onGrantEnded = func(grant string) {
@@ -120,7 +119,7 @@ func (s Operator) ForgetGrants(grants []string) { s.store.forget(grants...) }
 // now returns the time in milliseconds, the precision of a store.
 func (s *core) now() time.Time { return s.ports.Now().UTC().Truncate(time.Millisecond) }
 
-// freshEntropy draws what new tokens are made of, before the change, which may run twice.
+// freshEntropy draws the entropy of new tokens. Call it before the change, which may run twice.
 func (s *core) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 	if fresh.Access, err = oauth.NewEntropy(s.ports.Random); err != nil {
 		return fresh, err
@@ -129,7 +128,7 @@ func (s *core) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 	return fresh, err
 }
 
-// announceEnd reports the end of a grant, and closes its open streams.
+// announceEnd reports the end of a grant or code, and calls onGrantEnded, which closes its streams.
 func (s *core) announceEnd(ctx context.Context, grant string, reason oauth.EndReason, detail string) {
 	attributes := []any{"grant", grant, "reason", string(reason)}
 	if detail != "" {
@@ -141,7 +140,7 @@ func (s *core) announceEnd(ctx context.Context, grant string, reason oauth.EndRe
 			Kind:    attempt.Ended,
 			Outcome: attempt.Passed,
 			Request: attempt.From(ctx).Request(),
-			Reason:  strings.TrimSuffix(string(reason)+": "+detail, ": "),
+			Reason:  strings.TrimSuffix(string(reason)+": "+detail, ": "), // detail may be ""
 		}})
 	}
 	s.onGrantEnded(grant)

@@ -11,8 +11,8 @@ import (
 // connection. Clients then get their lists through RecordTools.
 func (s Tokens) BindTools() { s.bindsTools.Store(true) }
 
-// RecordTools records a list that a client of the grant gets, and returns which of the tools the
-// client may see.
+// RecordTools records a list of tools that a client of the grant with the id gets. The pins that it
+// returns permit the tools that the client may see.
 func (s Tokens) RecordTools(ctx context.Context, id string, list toolset.List) (toolset.Pins, error) {
 	if grant := s.store.Trusted(id); grant != nil && grant.Tools().After(list) == grant.Tools() {
 		return grant.Tools(), nil

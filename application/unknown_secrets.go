@@ -30,8 +30,7 @@ func (s *core) readSecret(ctx context.Context, step attempt.Kind, by client.Cred
 	return secret, s.limitUnknown(ctx, err)
 }
 
-// parseSecret returns ErrNotFound for a text that this server did not issue,
-// without a look into the store.
+// parseSecret returns ErrNotFound for a text that this server did not issue. It reads no store.
 func (s *core) parseSecret(kind oauth.SecretKind, text string) (oauth.Secret, error) {
 	secret, err := oauth.ParseSecret(kind, text, s.Settings.Keys)
 	if errors.Is(err, oauth.ErrForeignSecret) {
@@ -40,8 +39,8 @@ func (s *core) parseSecret(kind oauth.SecretKind, text string) (oauth.Secret, er
 	return secret, err
 }
 
-// limitUnknown counts an unknown code or refresh token for the requester, and refuses with
-// TooManyFailures when there are too many, but never a known secret.
+// limitUnknown returns err unless it is ErrNotFound. For ErrNotFound it counts an unknown code or
+// refresh token for the requester, and refuses it, after too many with TooManyFailures.
 func (s *core) limitUnknown(ctx context.Context, err error) error {
 	if !errors.Is(err, oauth.ErrNotFound) {
 		return err

@@ -108,7 +108,7 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (principa
 	}()
 	values := host.Values()
 	switch all, ok := g.verifier.(oauth.FieldsVerifier); {
-	case !g.fields.Accept(values): // so that the person connects again
+	case !g.fields.Accept(values): // the grant ends, and the person connects again
 		err = fmt.Errorf("the fields of the site have changed: %w", oauth.ErrUnknownBearer)
 	case ok && len(g.fields) > 0:
 		principal, err = all.VerifyFields(ctx, values)
@@ -148,7 +148,7 @@ func verifierRefusal(err error) error {
 		"the site cannot check tokens just now", err)
 }
 
-// maxFailure is the length of a logged text in bytes.
+// maxFailure is the maximum length of a logged text, in bytes.
 const maxFailure = 2 << 10
 
 // failure logs the text of the site's own error with the token replaced. It returns an error with
@@ -159,7 +159,7 @@ func (g verifierGuard) failure(ctx context.Context, err error, host oauth.HostTo
 		return err
 	}
 	var own oauth.VerifierUnavailable
-	if errors.As(err, &own) { // without the text of the wrapping errors
+	if errors.As(err, &own) { // by its contract own has no token; the texts of wrapping errors are left out
 		if text, ok := g.fields.Redact(string(own), host.Values()); ok {
 			own = oauth.VerifierUnavailable(text)
 		}
