@@ -54,17 +54,17 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 		verifiedAt: code.createdAt,
 		expiresAt:  code.grantEnd,
 	}
-	g.version, g.state = 0, grantActive
+	g.version, g.state = 0, grantActive // no store has the grant yet
 	g.client.AuthMethod = code.client.AuthMethod.chosen(by.Signed)
 	tokens, err := g.issueAccess(by.Fresh.Access, by.Code, scopes, settings, now)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !g.scopes.Has(OfflineAccess) {
-		if g.access[0].Wrap == nil { // no access token can open the box
+		if g.access[0].Wrap == nil { // the only token cannot open the box
 			g.host = sealedHostToken{}
 		}
-		g.host.wrap = nil
+		g.host.wrap = nil // that of the code
 		g.idleExpiresAt = now.Add(tokens.Lifetime)
 		return g, tokens, nil
 	}
@@ -80,7 +80,7 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 }
 
 // Revoke ends the grant of a refresh token, or an access token alone (RFC 7009 §2.1). It ignores a
-// token of another client.
+// token of another client; client is "" if the request names none.
 func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (ended bool) {
 	if client != "" && client != g.client.ID.raw {
 		return false
@@ -122,9 +122,9 @@ func (g *AccessGrant) forgetAfter() time.Time {
 	return g.idleExpiresAt.Add(day - 1).Truncate(day)
 }
 
-// ReasonToEnd returns why a grant ends when the site names this principal for its host token. It is
-// "" for the same person, and for the first one whom the site names, who may still grant one of the
-// scopes.
+// ReasonToEnd returns why a grant ends when the site names this principal for its host token, "" if
+// it goes on: the person is the same, or the first whom the site names, and may still grant one of
+// the scopes.
 func (c *consent) ReasonToEnd(principal Principal, settings *Settings) EndReason {
 	switch {
 	case principal.Subject != c.subject && !c.isKeyed():
@@ -140,8 +140,8 @@ func (c *consent) isKeyed() bool {
 	return strings.HasPrefix(c.subject, keyedPrefix) && len(c.subject) == len(keyedPrefix)+2*len(c.hostPrint)
 }
 
-// RecordVerification records the principal of a verification. It can remove scopes, but never adds
-// one.
+// RecordVerification records the principal of a verification, but not over the roles and token id
+// of one that began later. It can remove scopes, but never adds one.
 func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings, began time.Time) {
 	if g.state == grantEnded {
 		return

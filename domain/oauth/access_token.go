@@ -22,7 +22,7 @@ type AccessToken struct {
 	Number    uint32    `json:"n"`
 	Digest    Digest    `json:"d"`
 	Scopes    string    `json:"s,omitempty"` // separated by spaces; "" for all scopes of the grant
-	Wrap      []byte    `json:"w,omitempty"` // the data key of the host token, for a token that can open it
+	Wrap      []byte    `json:"w,omitempty"` // the data key, encrypted for this token; nil if it opens no host token
 	IssuedAt  time.Time `json:"i,omitzero"`
 	ExpiresAt time.Time `json:"e,omitzero"`
 	RevokedAt time.Time `json:"r,omitzero"`
@@ -55,8 +55,7 @@ func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time)
 	}, nil
 }
 
-// refuseToken returns the same description for every reason. The reason is the cause,
-// which only the log contains.
+// refuseToken returns the same description for every reason. Only the log contains the reason.
 func refuseToken(rule, reason string) error {
 	cause := fmt.Errorf("the access token is %s", reason)
 	return Refuse(InvalidToken, rule, "The access token is invalid or has expired", cause)
@@ -85,8 +84,8 @@ func (g *AccessGrant) scopesOf(token *AccessToken) Scopes {
 	return restoreScopes(token.Scopes).Intersect(g.scopes)
 }
 
-// issueAccess adds an access token, which expires no later than the grant, and forgets those that
-// have expired. The holder opens the data key of the host token; empty scopes are all.
+// issueAccess adds an access token with the scopes, or all if empty, and forgets expired tokens.
+// holder is the code or refresh token that can open the data key of the host token.
 func (g *AccessGrant) issueAccess(entropy Entropy, holder Secret, scopes Scopes, settings *Settings,
 	now time.Time) (*Tokens, error) {
 	secret, err := NewSecret(AccessTokenSecret, g.id, g.issuedAccess+1, entropy, settings.Keys)
@@ -109,9 +108,9 @@ func (g *AccessGrant) issueAccess(entropy Entropy, holder Secret, scopes Scopes,
 		ExpiresAt: earlier(now.Add(settings.AccessTokenTTL), g.expiresAt),
 	}
 	kept := slices.DeleteFunc(slices.Clone(g.access), func(old AccessToken) bool { return expired(old.ExpiresAt, now) })
-	for len(kept) >= maxAccessTokens { // revoked ones go first, so that they end no valid one
-		oldest := max(0, slices.IndexFunc(kept, AccessToken.isRevoked))
-		kept = slices.Delete(kept, oldest, oldest+1)
+	for len(kept) >= maxAccessTokens { // a revoked one goes first, so that it ends no valid one
+		i := max(0, slices.IndexFunc(kept, AccessToken.isRevoked)) // the oldest if none is revoked
+		kept = slices.Delete(kept, i, i+1)
 	}
 	g.access = append(kept, token)
 	return g.respond(secret, &token, now), nil
@@ -133,7 +132,7 @@ func (g *AccessGrant) NeedsRecheck(presented Secret, settings *Settings, now tim
 	return token != nil && token.Wrap != nil && settings.RecheckEvery > 0 && due
 }
 
-// UnsealWithAccessToken opens the sealed host token. ErrHostTokenLost.
+// UnsealWithAccessToken opens the sealed host token, or returns ErrHostTokenLost.
 func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings) (HostToken, error) {
 	token := g.findAccess(presented)
 	if token == nil {
@@ -151,7 +150,7 @@ func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings
 
 // Use is the last use of a grant.
 type Use struct {
-	At     time.Time // recorded at most once a minute and access token
+	At     time.Time // recorded at most once a minute for each access token
 	Access uint32    // the largest number of an access token that was used
 }
 
@@ -166,7 +165,7 @@ func (g *AccessGrant) NewUse(presented Secret, now time.Time) (use Use, ok bool)
 // RecordUse records a use of the grant that a store may not have yet.
 func (g *AccessGrant) RecordUse(use Use) { g.lastUse = g.lastUse.Latest(use) }
 
-// Latest returns what is later of each.
+// Latest returns the later time and the larger number of both uses.
 func (u Use) Latest(other Use) Use {
 	if other.At.After(u.At) {
 		u.At = other.At
@@ -179,7 +178,7 @@ func (u Use) Latest(other Use) Use {
 const minResourceSecret = 32
 
 // checkResourceSecrets refuses secrets that can be guessed, and those with characters that a client
-// has to encode in a Basic header, because not every one does.
+// has to encode in a Basic header, because not every client does.
 func (c Config) checkResourceSecrets() (found mistakes) {
 	var taken []string
 	isUnsafe := func(r rune) bool { return strings.ContainsRune(":%+", r) || r <= ' ' || r > unicode.MaxASCII }

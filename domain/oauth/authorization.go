@@ -27,7 +27,7 @@ type consent struct {
 	version   int64 // ConsentSnapshot.Version
 	state     state
 	endReason EndReason
-	host      sealedHostToken // of a code sealed for its holder, of a grant for the holder of its refresh token
+	host      sealedHostToken // for the holder of the code, and in a grant for the holder of the refresh token
 }
 
 // state is the state of a code or of a grant, as stores keep it.
@@ -65,8 +65,8 @@ func (c *consent) Scopes() Scopes { return c.scopes }
 // HostPrint returns the fingerprint of the host token.
 func (c *consent) HostPrint() Fingerprint { return c.hostPrint }
 
-// accountName returns what a person knows the account by. The fingerprint of a host token says
-// nothing.
+// accountName returns what a person knows the account by, "" if the site names nothing: a
+// KeyedSubject says nothing to a person.
 func (c *consent) accountName() string {
 	if c.account == "" && !c.isKeyed() {
 		return c.subject
@@ -131,7 +131,7 @@ func (s *Settings) Connection(of Authorization, now time.Time) (shown Connection
 	return shown, active
 }
 
-// Connections returns the active ones, the oldest first.
+// Connections returns the views of the active authorizations, the oldest first.
 func (a Authorizations) Connections(settings *Settings, now time.Time) (connections []Connection) {
 	for _, authorization := range a.All() {
 		if shown, active := settings.Connection(authorization, now); active {
@@ -189,7 +189,7 @@ type Connection struct {
 	TokenID       string // Principal.TokenID; "" if the site names none
 	Client        ClientID
 	ClientName    string // the client's own claim
-	ClientHost    string // or SelfRegistered
+	ClientHost    string // the host of the client_id, or SelfRegistered
 	Loopback      bool   // the redirect URI is a program on the person's computer
 	PrivateScheme bool   // the redirect URI is an installed app
 	Resource      Resource
@@ -233,9 +233,9 @@ func SealConnections(prints []Fingerprint, host HostToken, settings *Settings, n
 	return sealValues(settings, connectionsPurpose, now, "prints", joined.String(), "token", host.Reveal())
 }
 
-// OpenConnections opens what SealConnections has sealed. It refuses like OpenTicket, and a form
-// that was sealed with a replaced server secret, because its fingerprints do not match newer
-// grants.
+// OpenConnections opens what SealConnections has sealed. It refuses like OpenTicket, and with
+// ExpiredTicket also a form from before the server secret was replaced, because its fingerprints do
+// not match newer grants.
 func OpenConnections(sealed string, settings *Settings, now time.Time) (prints []Fingerprint, host HostToken,
 	err error) {
 	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: connectionsPurpose, Owner: settings.Issuer})
@@ -246,8 +246,8 @@ func OpenConnections(sealed string, settings *Settings, now time.Time) (prints [
 	if err != nil {
 		return nil, HostToken{}, err
 	}
-	_, _, replaced := openValuesWith(sealers[:1], sealed)
-	if replaced != nil || expired(sealedAt.Add(TicketTTL), now) {
+	_, _, otherSecret := openValuesWith(sealers[:1], sealed) // with the newest server secret alone
+	if otherSecret != nil || expired(sealedAt.Add(TicketTTL), now) {
 		return nil, HostToken{}, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}
 	joined, err := hex.DecodeString(values.Get("prints"))

@@ -79,16 +79,16 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 		expiresAt: now.Add(settings.AuthCodeTTL),
 		grantEnd:  now.Add(lifetime),
 	}
-	if !scopes.Has(OfflineAccess) && !settings.accessTokensUnseal() {
+	if !scopes.Has(OfflineAccess) && !settings.accessTokensUnseal() { // no token of the grant could open it
 		return c, nil
 	}
 	c.host, err = sealHostToken(a.Host, a.Code, c.id, a.Random, settings.Keys)
 	return c, err
 }
 
-// Supersedes decides whether the code of a second approval of one ticket replaces the earlier code.
-// It returns ErrCodeStillValid for the same value, and refuses with UsedTicket when the earlier
-// code was redeemed or withdrawn.
+// Supersedes returns nil if the code of a second approval of one ticket replaces the earlier code.
+// It returns ErrCodeStillValid if both have one value and the earlier code has not expired, and
+// refuses with UsedTicket if the earlier code was redeemed or withdrawn.
 func (c *AuthorizationCode) Supersedes(earlier *AuthorizationCode) error {
 	switch {
 	case earlier.state != codeIssued:
@@ -116,8 +116,8 @@ type Redemption struct {
 const codeRetryWindow = 10 * time.Second
 
 // MayRedeem checks everything that Redeem checks, except that a key opens the sealed host token.
-// The cause of a second redemption is ErrRetried within codeRetryWindow, and ErrReplayed later; the
-// caller then ends the grant.
+// The cause of a second redemption is ErrRetried within codeRetryWindow, and later ErrReplayed,
+// after which the caller ends the grant.
 func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
 	case c.state == codeWithdrawn:
@@ -263,7 +263,7 @@ const (
 // verifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6).
 func (c codeChallenge) verifiedBy(verifier string) bool {
 	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength ||
-		strings.Trim(verifier, verifierCharacters) != "" {
+		strings.Trim(verifier, verifierCharacters) != "" { // it has another character
 		return false
 	}
 	challenge, ok := decode32(c.encoded)
