@@ -14,23 +14,23 @@ func FoldName(name string) (folded string, ok bool) {
 	return strings.ToLower(name), toolName.MatchString(name)
 }
 
-// maxURI is the maximum length of a URI in bytes.
-const maxURI = 8 << 10
+const maxURI = 8 << 10 // the maximum length of a URI in bytes
 
 var (
-	// unusual matches white space, control and other characters that no URI has, percent-encoding,
-	// backslashes, parameters of paths, dot segments, the beginning of another URI, and schemes
-	// with which some libraries open files.
-	unusual = regexp.MustCompile("[^!-~]|[%\\\\<>\"|^`;]|(?:^|[:/?#=])\\.\\.?(?:[/?#&]|$)|" +
-		`:(?i:file|https?|wss?|ftp):|:[^:/]*:/?/|^(?i:[^:/]*[+_]file|netdoc|phar|php|zip|jar):`)
+	// unusual matches what servers may read in different ways.
+	unusual = regexp.MustCompile(`[^!-~]` + // white space, control characters and what is not ASCII
+		"|[%\\\\<>\"|^`;]" + // percent-encoding, backslashes, parameters of paths, and what no URI has
+		`|(?:^|[:/?#=])\.\.?(?:[/?#&]|$)` + // dot segments
+		`|:(?i:file|https?|wss?|ftp):|:[^:/]*:/?/` + // the beginning of another URI
+		`|^(?i:[^:/]*[+_]file|netdoc|phar|php|zip|jar):`) // schemes with which some libraries open files
 	// plainHost matches what follows the scheme of a web page: a host that parsers read alike.
 	plainHost = regexp.MustCompile(`^//[a-z0-9_{}+*.-]*[a-z0-9_{}+*-](?::[1-9][0-9]*)?(?:[/?#]|$)`)
 	// onWeb are schemes to which browsers and Node.js give special rules (WHATWG URL).
 	onWeb       = regexp.MustCompile(`^(?:https?|wss?|ftp)$`)
 	defaultPort = regexp.MustCompile(`^//[^/?#]*:(?:80|443|21)(?:[/?#]|$)`)
-	// number matches a host that ends in a number, which Node.js reads as an IPv4 address, and
-	// address an address in the form in which all parsers write it.
-	number  = regexp.MustCompile(`^//(?:[^/?#:]*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?(?:[:/?#]|$)`)
+	// number matches a host that ends in a number, which Node.js reads as an IPv4 address.
+	number = regexp.MustCompile(`^//(?:[^/?#:]*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?(?:[:/?#]|$)`)
+	// address matches an IPv4 address in the form in which all parsers write it.
 	address = regexp.MustCompile(`^//(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})(?:[:/?#]|$)`)
 	// plainPort matches what follows the scheme of any other hierarchical URI.
 	plainPort = regexp.MustCompile(`^[^/?#:@]*(?::[1-9][0-9]*)?(?:[/?#]|$)`)
@@ -53,7 +53,7 @@ func FoldURI(uri string) (folded string, ok bool) {
 	case strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "//"): // file:/a is file:///a (RFC 8089)
 		rest = "//" + rest
 	}
-	if scheme == "file" { // some libraries ignore any other host
+	if scheme == "file" { // without a host or with localhost, because some libraries ignore any other
 		if rest = strings.Replace(rest, "//localhost/", "///", 1); !strings.HasPrefix(rest, "///") {
 			return "", false
 		}
@@ -78,10 +78,10 @@ func hasEmptySegment(path string) bool { return strings.Contains(path, "//") }
 // wildcard matches what stands for other characters in a pattern.
 var wildcard = regexp.MustCompile(`\[(?:\\.|[^\]\\])*\]|\\.|[*?]`)
 
-// foldStart returns what stands before the first wildcard of a pattern, and how it is compared: the
-// same, unless names in this form are written in another one.
-func foldStart(pattern string, fold func(name string) (string, bool)) (start, folded string) {
-	const following = "x" // in the place of the wildcard and what follows
+// foldStart returns what stands before the first wildcard of a pattern, in lower case, and how a
+// name with this start is compared. The two differ for "file:/a*", because file:/a is file:///a.
+func foldStart(pattern string, fold func(name string) (string, bool)) (start, compared string) {
+	const following = "x" // in the place of the wildcard and of what follows it
 	if at := wildcard.FindStringIndex(pattern); at != nil {
 		pattern = pattern[:at[0]] + following
 	} else {
@@ -94,11 +94,11 @@ func foldStart(pattern string, fold func(name string) (string, bool)) (start, fo
 	return start, start
 }
 
-// maxWildcards is the number of wildcards of a pattern that isPossible tries one by one.
+// maxWildcards is the maximum number of wildcards for which isPossible tries every combination.
 const maxWildcards = 4
 
-// isPossible reports whether a pattern may match a name that a caller may use: whether it does with
-// one of a few texts in the place of each wildcard.
+// isPossible reports whether a pattern may match a name that a caller may use. It puts a few texts
+// in the place of each wildcard, and asks fold about the result.
 func isPossible(pattern string, fold func(name string) (string, bool)) bool {
 	if _, ok := fold(pattern); ok {
 		return true
@@ -107,8 +107,8 @@ func isPossible(pattern string, fold func(name string) (string, bool)) bool {
 	if at == nil {
 		return false
 	}
-	for _, text := range []string{"x", "1", "/x", "//x", "///x"} {
-		next := pattern[:at[0]] + text + pattern[at[1]:]
+	for _, text := range []string{"x", "1", "/x", "//x", "///x"} { // a name, a port, a path, and what follows a scheme
+		next := pattern[:at[0]] + text + pattern[at[1]:] // the recursion replaces the other wildcards
 		if len(wildcard.FindAllStringIndex(pattern, maxWildcards+1)) > maxWildcards {
 			next = wildcard.ReplaceAllLiteralString(pattern, text)
 		}

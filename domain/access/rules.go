@@ -34,8 +34,8 @@ type rule struct {
 type pattern struct{ exact, folded string }
 
 // Permit reports whether the caller may see and use a name. An allow rule has to match the exact
-// name. A deny rule also matches it in another case, and with a query, a fragment or a slash at its
-// end, because servers may ignore those.
+// name. A deny rule also matches the name in another case, and with a query, fragment or slash at
+// its end, because servers may ignore those.
 func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	if len(r.rules) == 0 {
 		return true
@@ -72,8 +72,7 @@ func Globs(pattern, name string) bool {
 	return matched && err == nil
 }
 
-// everything is the pattern that matches every name.
-const everything = "*"
+const everything = "*" // the pattern that matches every name
 
 var withoutSlashes = strings.NewReplacer("/", "\x00")
 
@@ -82,13 +81,13 @@ type Vocabulary struct {
 	// Fold returns a name in the form in which it is compared, and false for one that no caller may
 	// use; FoldName and FoldURI are two.
 	Fold func(name string) (folded string, ok bool)
-	// Returns the scopes that contain a scope, itself included; none for an unknown one.
+	// Scopes returns the scopes that contain a scope, itself included; none for an unknown one.
 	Scopes func(name string) (granted []string)
 	Roles  bool // callers may have roles
 }
 
-// Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". Each
-// error has the number of the rule and a remedy.
+// Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". An
+// error has a remedy and, if it is about one rule, the number of the rule.
 func Parse(lines []string, known Vocabulary) (Rules, []error) {
 	var mistakes []error
 	parsed := Rules{fold: known.Fold}
@@ -167,25 +166,26 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 
 // cover reports whether earlier rules for all callers decide about each pattern of a rule.
 func (r Rules) cover(later rule) bool {
-	return !slices.ContainsFunc(later.patterns, func(p pattern) bool {
+	isUndecided := func(p pattern) bool {
 		return !slices.ContainsFunc(r.rules, func(earlier rule) bool {
-			return earlier.forAll && slices.ContainsFunc(earlier.patterns, func(e pattern) bool {
-				return e.exact == everything || e.exact == p.exact
-			})
+			return earlier.forAll && earlier.has(everything, p.exact)
 		})
-	})
+	}
+	return !slices.ContainsFunc(later.patterns, isUndecided)
 }
 
 // denyAll reports whether no rule allows a name, except in a list with "deny *".
 func (r Rules) denyAll() bool {
-	return len(r.rules) > 0 && !slices.ContainsFunc(r.rules, func(one rule) bool {
-		return one.allows || one.forAll && slices.ContainsFunc(one.patterns, func(p pattern) bool {
-			return p.exact == everything
-		})
-	})
+	isFine := func(one rule) bool { return one.allows || one.forAll && one.has(everything) }
+	return len(r.rules) > 0 && !slices.ContainsFunc(r.rules, isFine)
 }
 
-// IsPattern reports whether a text is a pattern of Globs, also in lower case.
+// has reports whether a pattern of the rule is written as one of these.
+func (r rule) has(written ...string) bool {
+	return slices.ContainsFunc(r.patterns, func(p pattern) bool { return slices.Contains(written, p.exact) })
+}
+
+// IsPattern reports whether a text is a pattern of Globs, and so is the text in lower case.
 func IsPattern(text string) bool {
 	_, exact := path.Match(text, "")
 	_, folded := path.Match(strings.ToLower(text), "")

@@ -33,8 +33,8 @@ const (
 	Ended            Kind = "ended"
 )
 
-// Discovery are the steps before the client sends its client_id, and InBrowser those of its person.
-// None of these needs a secret of the attempt.
+// Discovery are the steps before the client sends its client_id, and InBrowser those in a person's
+// browser. A stranger can cause any of them, because none needs a secret of the attempt.
 var (
 	Discovery = []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration}
 	InBrowser = []Kind{Authorize, ClientMetadata, Page, TokenJudged}
@@ -71,15 +71,14 @@ type Entry struct {
 	Agent   string
 }
 
-// Progress is how far an attempt has come: its client has got a code, has made a call, and has lost
-// its grant.
+// Progress is how far an attempt has come.
 type Progress int
 
 const (
-	Begun Progress = iota
-	Granted
-	Used
-	Over
+	Begun   Progress = iota
+	Granted          // a right token was pasted
+	Used             // the client has made a call
+	Over             // the grant has ended
 )
 
 // Attempt is what is known about an attempt to connect.
@@ -100,12 +99,12 @@ const maxSteps = 30 // of an attempt; of too many, those in the middle go
 // Add adds the step of an entry. Replicas may write steps late.
 func (a *Attempt) Add(e Entry) {
 	a.Client = cmp.Or(a.Client, e.Client)
-	// The client's agent replaces the browser's, and any other doctor's, because lists hide doctor.
+	// The client's agent replaces the browser's. Any agent replaces doctor's, which lists hide.
 	replaces := a.Agent == "" || IsDoctor(a.Agent) || !IsDoctor(e.Agent) && !e.Kind.Is(InBrowser)
 	if e.Agent != "" && replaces {
 		a.Agent, a.Address = e.Agent, e.Address
 	}
-	if a.isDecidedBy(e.Step) {
+	if a.isDecidedBy(e.Step) { // before At and Progress change, on which it depends
 		a.Last = e.Step
 	}
 	if a.At.Before(e.At) {
@@ -119,7 +118,7 @@ func (a *Attempt) Add(e Entry) {
 	case isProof && e.Attempt != "":
 		a.Progress = max(a.Progress, Granted)
 	}
-	// A step that repeats the newest one replaces it, except on a page, whose request is reported.
+	// A step replaces an equal one before it, except in the browser, whose pages show the request.
 	i := len(a.Steps)
 	for i > 0 && a.Steps[i-1].At.After(e.At) {
 		i--
@@ -137,15 +136,15 @@ func (a *Attempt) Add(e Entry) {
 	}
 }
 
-// IsDoctor reports whether a user agent is that of pasteport doctor. Others may use it, too.
+// IsDoctor reports whether a user agent is that of pasteport doctor. Any sender may claim it.
 func IsDoctor(agent string) bool {
 	name, _, _ := strings.Cut(agent, "/")
 	return name == "pasteport-doctor"
 }
 
-// isDecidedBy reports whether the step decides the verdict: the newest one, the end of a grant, or
-// of discovery what came furthest, because some clients try several paths or begin again with
-// another transport.
+// isDecidedBy reports whether the step replaces Last. The end of a grant does, for good, and
+// otherwise the newest step. Of the steps of discovery the furthest stays, because some clients try
+// several paths or begin again with another transport.
 func (a *Attempt) isDecidedBy(step Step) bool {
 	rank, last := slices.Index(Discovery, step.Kind), slices.Index(Discovery, a.Last.Kind)
 	switch {
@@ -166,10 +165,10 @@ type Log interface {
 	// ChangeAttempts reads the attempts with the ids, and stores those that change returns, in one
 	// transaction.
 	ChangeAttempts(ctx context.Context, ids []string, change func(found []Attempt) []Attempt) error
-	// Attempts returns the attempts with a step at or after that time, the newest first.
+	// Attempts returns the attempts with a step at or after since, the newest first.
 	Attempts(ctx context.Context, since time.Time) ([]Attempt, error)
-	// ForgetAttempts deletes the attempts without a step at or after that time. Of the others it
-	// keeps the newest, of those that led to a grant and of the rest, so that anonymous requests
+	// ForgetAttempts deletes the attempts without a step at or after before. It keeps at most keep
+	// attempts that led to a grant, and keep others, the newest of each, so that anonymous requests
 	// cannot displace grants. It returns how many it deleted.
 	ForgetAttempts(ctx context.Context, before time.Time, keep int) (int, error)
 }

@@ -13,10 +13,10 @@ import (
 type Recorder struct {
 	Journal Journal // nil for none; steps before it is set are not recorded
 
-	common       Entry // the same for all steps
+	common       Entry // what all steps share; its Step has the Request alone
 	steps        []Step
 	rule         string
-	asksRevision bool // the last step
+	asksRevision bool // the last step asks whether the server speaks the newest revision
 }
 
 // OlderRevision is the reason of a refused server/discover, after which clients go on with
@@ -50,11 +50,12 @@ func (r *Recorder) Identify(attempt, client string) {
 // Record adds a step, which counts as passed unless Refuse or Answer follows.
 func (r *Recorder) Record(kind Kind) {
 	if r.Journal != nil {
-		r.steps, r.asksRevision = append(r.steps, Step{Kind: kind, Outcome: Passed}), false
+		r.steps = append(r.steps, Step{Kind: kind, Outcome: Passed, Request: r.common.Request})
+		r.asksRevision = false
 	}
 }
 
-// last returns the last step. Without one, what is done to it has no effect.
+// last returns the last step or, without one, a step that is never noted.
 func (r *Recorder) last() *Step {
 	if len(r.steps) == 0 {
 		return new(Step)
@@ -109,7 +110,7 @@ func (r *Recorder) Answer(status int) {
 func (r *Recorder) End() {
 	for _, step := range r.steps {
 		entry := r.common
-		entry.Step, entry.Request = step, r.common.Request
+		entry.Step = step
 		r.Journal.Note(entry)
 	}
 	r.steps = nil

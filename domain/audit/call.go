@@ -51,8 +51,8 @@ const (
 	MaxClient = 300
 )
 
-// Shorten returns a copy of a text of at most limit bytes, in valid UTF-8; a text that was cut ends
-// with an ellipsis.
+// Shorten returns a copy of a text in valid UTF-8, cut to at most limit bytes. A text that was cut
+// ends with an ellipsis.
 func Shorten(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\ufffd")
 	if len(text) <= limit {

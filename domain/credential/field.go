@@ -33,7 +33,7 @@ type Field struct {
 	Help     string // shown below the field; "" for none
 	Pattern  string // regular expression that the whole value matches; "" for any
 	Default  string // shown in the field at first
-	Secret   bool   // is not shown, and removed from what is logged
+	Secret   bool   // the value is not shown, and is removed from what is logged
 	Optional bool
 }
 
@@ -78,7 +78,7 @@ func (f Fields) Secrets(values Values) (secrets []string) {
 	return secrets
 }
 
-// WithSecrets returns a copy of the values with other ones in the secret fields.
+// WithSecrets returns a copy of the values, with secret() for each value of a secret field.
 func (f Fields) WithSecrets(values Values, secret func() string) Values {
 	changed := Values{}
 	maps.Copy(changed, values)
@@ -90,7 +90,7 @@ func (f Fields) WithSecrets(values Values, secret func() string) Values {
 	return changed
 }
 
-// Sample returns values for a check of the site, with that secret in the secret fields.
+// Sample returns values for a check of the site, with secret() in each secret field.
 func (f Fields) Sample(secret func() string) Values {
 	values := Values{}
 	for _, field := range f.OrSingle() {
@@ -238,11 +238,11 @@ func (f Field) parse(entered string) (string, error) {
 // Values are the values of a credential by the name of their field.
 type Values map[string]string
 
-// manyFields begins the text of several fields. No token begins with a control character.
+// manyFields begins a text that is not a lone token. No token begins with a control character.
 const manyFields = "\x01"
 
-// Encode returns the values as one text: a lone token as it is, so that a site without fields has
-// the same text, and other values with their lengths, sorted by name. Empty values are left out.
+// Encode returns the values as one text: a lone token as it is, as on a site without fields, and
+// other values with their names and lengths, sorted by name. It leaves out empty values.
 func (v Values) Encode() string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(v)) {

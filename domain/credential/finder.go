@@ -13,10 +13,10 @@ import (
 const (
 	shortest       = 8                                        // bytes; a shorter text is part of other texts by chance
 	longest        = 1 << 16                                  // bytes of a text to redact
-	codeCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_" // in the form of fold
+	codeCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_" // of base64 and hexadecimal after fold
 )
 
-// JSON differs: JavaScript escapes no more than it must, Go also what is active in HTML.
+// Encoders of JSON differ: JavaScript escapes no more than it must, Go also what is active in HTML.
 var (
 	javaScript = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	golang     = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "<", `\u003c`, ">", `\u003e`, "&", `\u0026`)
@@ -31,10 +31,12 @@ func NewFinder(secrets ...string) (f Finder) {
 	for _, secret := range secrets {
 		query := url.QueryEscape(secret)
 		f.plain = append(f.plain, secret, query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(secret))
-		python := strconv.QuoteToASCII(secret)
+		python := strconv.QuoteToASCII(secret) // JSON of Python, between quotation marks
 		f.plain = append(f.plain, javaScript.Replace(secret), golang.Replace(secret), python[1:len(python)-1])
 		f.codes = append(f.codes, hex.EncodeToString([]byte(secret)))
-		for before, first := range []int{0, 2, 3} { // the characters that depend on the secret alone
+		// In base64, with before other bytes in front, the characters from first on depend on the
+		// secret alone, except a last one that also has bits of what follows.
+		for before, first := range []int{0, 2, 3} {
 			code := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), secret...))
 			f.codes = append(f.codes, code[first:max(first, (before+len(secret))*8/6)])
 		}
@@ -48,7 +50,7 @@ func (f Fields) Finder(values Values) Finder {
 	return NewFinder(slices.DeleteFunc(f.Secrets(values), isShort)...)
 }
 
-// folded returns the different texts in the form of fold, without short ones.
+// folded returns the different texts after fold, without those that are shorter than least.
 func folded(texts []string, least int) (all []string) {
 	for _, text := range texts {
 		if text = fold(text); len(text) >= least && !slices.Contains(all, text) {
@@ -82,7 +84,7 @@ func (f Finder) marks(text string) []bool {
 		for to := 0; strings.Contains(text[to:], spelling); {
 			from := to + strings.Index(text[to:], spelling)
 			to = from + len(spelling)
-			if i >= len(f.plain) {
+			if i >= len(f.plain) { // a code, whose neighbours belong to it
 				from = len(strings.TrimRight(text[:from], codeCharacters))
 				to = len(text) - len(strings.TrimLeft(text[to:], codeCharacters+"="))
 			}
@@ -95,11 +97,11 @@ func (f Finder) marks(text string) []bool {
 }
 
 // Redact returns the text with every value of a secret field replaced. It returns false, and no
-// text, for a secret that is too short to be found reliably, and for a very long text.
+// text, if a secret cannot be found reliably, such as a short one, and for a very long text.
 func (f Fields) Redact(text string, values Values) (redacted string, ok bool) {
 	secrets := f.Secrets(values)
-	unsafe := func(s string) bool { return len(s) < shortest || !utf8.ValidString(s) }
-	if len(text) > longest || slices.ContainsFunc(secrets, unsafe) {
+	isElusive := func(s string) bool { return len(s) < shortest || !utf8.ValidString(s) }
+	if len(text) > longest || slices.ContainsFunc(secrets, isElusive) {
 		return "", false
 	}
 	var kept strings.Builder

@@ -18,7 +18,7 @@ func trimInvisible(text string) string {
 }
 
 // The beginnings of a line of a shell, a .env file or a request that contains a token. Tokens of
-// the form name:secret exist, so a colon counts only before a space.
+// the form name:secret exist, so a colon counts only before a space, except after authorization.
 var (
 	variable = regexp.MustCompile(
 		`^(?:export[ \t]+)?[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PAT)[A-Z0-9_]*[ \t]*=[ \t]*`)
@@ -30,9 +30,8 @@ var (
 // quotes are pairs of quotation marks.
 var quotes = []string{`""`, `''`, "``", "“”", "‘’", "„“", "‚‘", "«»", "‹›"}
 
-// UnwrapToken returns the token in a text that a person has pasted: without invisible
-// characters, white space around it, quotation marks, "Bearer", the name of a header,
-// or the name of a variable.
+// UnwrapToken returns the token in a text that a person has pasted: without invisible characters,
+// white space or quotation marks around it, "Bearer", or the name of a header or variable.
 func UnwrapToken(pasted string) string {
 	token := strings.Join(strings.FieldsFunc(pasted, IsInvisible), "")
 	for {
@@ -44,7 +43,7 @@ func UnwrapToken(pasted string) string {
 }
 
 func unname(text string) string {
-	// otherwise the equals sign is padding of base64
+	// An equals sign at the end or before another one is padding of base64.
 	if value := text[len(variable.FindString(text)):]; value != "" && value[0] != '=' {
 		text = value
 	}
@@ -69,8 +68,7 @@ func HasQuotes(pasted string) bool {
 	return strings.ContainsAny(UnwrapToken(pasted), strings.Join(quotes, ""))
 }
 
-// HasControl reports whether a text has line breaks or other control characters,
-// which no header can carry.
+// HasControl reports whether a text has control characters, which no header can carry.
 func HasControl(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f })
 }

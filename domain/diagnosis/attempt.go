@@ -32,7 +32,7 @@ const (
 // Attempt is an attempt to connect with its diagnosis.
 type Attempt struct {
 	attempt.Attempt
-	Doctor  bool         `json:"doctor,omitempty"` // it is of pasteport doctor
+	Doctor  bool         `json:"doctor,omitempty"` // pasteport doctor made the attempt
 	State   State        `json:"state"`
 	Missing attempt.Kind `json:"missing,omitempty"` // the step that has to follow
 	Verdict string       `json:"verdict"`
@@ -46,7 +46,7 @@ func Read(ctx context.Context, log attempt.Log, now time.Time) ([]Attempt, error
 }
 
 func diagnose(stored []attempt.Attempt, now time.Time) []Attempt {
-	type sender struct{ address, agent string } // of a client that has no ticket yet
+	type sender struct{ address, agent string } // all that a client without a ticket shows
 	granted := map[sender]bool{}
 	for _, a := range stored {
 		granted[sender{a.Address, a.Agent}] = granted[sender{a.Address, a.Agent}] || a.Progress > attempt.Begun
@@ -100,7 +100,7 @@ func (a *Attempt) Who() string {
 
 const window = 5 * time.Minute // in which the requests of a sender without a ticket are one attempt
 
-// idOf returns the id of the attempt that an entry at this time belongs to.
+// idOf returns the id of the attempt to which the entry belongs if its time is at.
 func idOf(e attempt.Entry, at time.Time) string {
 	if e.Attempt != "" {
 		return e.Attempt
@@ -127,9 +127,9 @@ func Store(ctx context.Context, log attempt.Log, entries []attempt.Entry) error 
 	})
 }
 
-// merge adds the entries to those attempts, or to new ones, and returns what it has changed.
+// merge adds the entries to the found attempts, or to new ones, and returns those that changed.
 func merge(found []attempt.Attempt, entries []attempt.Entry) (changed []attempt.Attempt) {
-	attempts, ids := map[string]*attempt.Attempt{}, map[string]bool{}
+	attempts, touched := map[string]*attempt.Attempt{}, map[string]bool{}
 	for i := range found {
 		attempts[found[i].ID] = &found[i]
 	}
@@ -143,9 +143,9 @@ func merge(found []attempt.Attempt, entries []attempt.Entry) (changed []attempt.
 		}
 		e.Client, e.Agent, e.Reason = printable(e.Client), printable(e.Agent), printable(e.Reason)
 		attempts[id].Add(e)
-		ids[id] = true
+		touched[id] = true
 	}
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
+	for _, id := range slices.Sorted(maps.Keys(touched)) {
 		changed = append(changed, *attempts[id])
 	}
 	return changed

@@ -41,8 +41,8 @@ const (
 	unknownToken   = "G7"  // a call with an ended access token
 )
 
-// judge sets state, verdict and hint. A client that is known from another attempt does not have to
-// register itself.
+// judge sets State, Missing, Verdict and Hint. isUnknown is false for a client that is known from
+// another attempt, so that it does not have to register itself.
 func (a *Attempt) judge(now time.Time, isUnknown bool) {
 	last := a.Last
 	expected, expects := expectations[last.Kind]
@@ -50,7 +50,7 @@ func (a *Attempt) judge(now time.Time, isUnknown bool) {
 	lapsed := last.Outcome != attempt.Passed && last.Kind == attempt.Refresh
 	isConnected := a.Progress == attempt.Used && !lapsed
 	waitsSince := a.At
-	if last.Kind == attempt.Refresh { // which does not restart the wait
+	if last.Kind == attempt.Refresh { // a refresh does not restart the wait for a call
 		waitsSince = a.Begun
 	}
 	switch {
@@ -73,7 +73,7 @@ func (a *Attempt) judge(now time.Time, isUnknown bool) {
 		a.State, a.Verdict = Connected, "The client is connected and has used its token."
 		lacksRefresh := func(s attempt.Step) bool { return s.Kind == attempt.Page && s.Rule == noRefreshToken }
 		switch {
-		case last.Outcome != attempt.Refused:
+		case last.Outcome != attempt.Refused: // a passed step needs no hint
 		case last.Kind == attempt.Call && last.Rule == unknownToken && slices.ContainsFunc(a.Steps, lacksRefresh):
 			a.Hint = advice[noRefreshToken] // the access token has ended
 		default:
