@@ -51,8 +51,8 @@ func NewGateway(to Upstream, config GatewayConfig, options ...MCPOption) (*MCPSe
 	config.Logger = cmp.Or(config.Logger, m.authz.config.Logger)
 	wrong := config.Check(to)
 	if config.Credential == CredentialHostToken && !m.authz.config.HostTokenInUse {
-		wrong = oauth.NewMistake("Credential", "is %q: set HostTokenInUse in the oauth.Config, so that access tokens "+
-			"can open the host token", config.Credential)
+		wrong = errors.Join(wrong, oauth.NewMistake("Credential", "is %q: set HostTokenInUse in the oauth.Config, so "+
+			"that access tokens can open the host token", config.Credential))
 	}
 	err := errors.Join(append(m.wrongOptions, wrong)...)
 	if err == nil {

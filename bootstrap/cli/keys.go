@@ -82,7 +82,7 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 					return err
 				}
 				next := "next: back up oauth.db.secret again, together with oauth.db\n"
-				if age < oauth.MaxGrantTTL && len(kept) <= len(before) { // at least one was forgotten
+				if age < oauth.MaxGrantTTL && len(kept) <= max(1, len(before)) { // at least one was forgotten
 					next += "next: apps that connected under a forgotten secret have to connect again; \"pasteport " +
 						"grants end --all\" removes their connections from the lists\n"
 				}

@@ -183,14 +183,14 @@ func (p *probe) keep(token *oauth2.Token, err error) (seen, fix string) {
 		err = fmt.Errorf("the token endpoint returned %s: %s: %s", refused.Response.Status, refused.ErrorCode,
 			refused.ErrorDescription)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err.Error(), logFix + " A code can be used once, within minutes, by the client that requested it."
-	case token.RefreshToken == "":
-		return "the token endpoint returned no refresh token", logFix
 	}
 	p.hide(token.AccessToken, token.RefreshToken)
 	p.access, p.refresh = token.AccessToken, token.RefreshToken
+	if token.RefreshToken == "" {
+		return "the token endpoint returned no refresh token", logFix
+	}
 	return "new tokens", ""
 }
 
