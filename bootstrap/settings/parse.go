@@ -82,11 +82,12 @@ func formatSize(size int64) string {
 
 // parseDuration reads whole days, such as 7d, or the syntax of Go, in which zero means oauth.Off.
 func parseDuration(text string) (time.Duration, error) {
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		number, err := strconv.ParseUint(days, 10, 16)
-		return time.Duration(number) * 24 * time.Hour, err
-	}
 	value, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		var number uint64
+		number, err = strconv.ParseUint(days, 10, 16)
+		value = time.Duration(number) * 24 * time.Hour
+	}
 	if value == 0 {
 		value = oauth.Off
 	}

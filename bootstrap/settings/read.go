@@ -103,10 +103,10 @@ func (s *setting) typedNode(texts ...string) (*yaml.Node, error) {
 			continue
 		}
 		lines := csv.NewReader(strings.NewReader(text))
-		lines.FieldsPerRecord = -1 // lines may differ in their number of items
+		lines.FieldsPerRecord, lines.LazyQuotes = -1, true // lines may differ, and a command may have quotes
 		records, err := lines.ReadAll()
 		if err != nil {
-			return nil, s.mistake("is %q: write %s", text, s.allowed())
+			return nil, s.mistake("is %s, which is not a list: write %s", Hidden, s.allowed())
 		}
 		for _, item := range slices.Concat(records...) {
 			list.Content = append(list.Content, textNode(item))

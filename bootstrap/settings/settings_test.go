@@ -53,6 +53,16 @@ var _ = Describe("Sizes", func() {
 	}, Entry(nil, ""), Entry(nil, "0"), Entry(nil, "-1"), Entry(nil, "much"), Entry(nil, "16EiB"), Entry(nil, "4MiB x"))
 })
 
+var _ = It("Quotation marks inside an item of a list are a part of it", func() {
+	var s sample
+	table, flags := s.table(), new(cobra.Command)
+	table.Flags(flags)
+	Expect(flags.ParseFlags([]string{`--some-texts=KEY=s3cret sh -c "a b","c,d",e`, "--a-pause=0d"})).To(Succeed())
+	Expect(table.Read()).To(Succeed())
+	Expect(s.Texts).To(Equal([]string{`KEY=s3cret sh -c "a b"`, "c,d", "e"}))
+	Expect(s.Pause).To(Equal(oauth.Off))
+})
+
 var _ = Describe("Mappings", func() {
 	It("are read from flags in JSON, whose values are not repeated if they are wrong", func() {
 		var s sample
