@@ -67,6 +67,7 @@ func (s *Store) Attempts(ctx context.Context, since time.Time) ([]attempt.Attemp
 // ForgetAttempts implements attempt.Log.
 func (s *Store) ForgetAttempts(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
 	for _, group := range []string{"progress = 0", "progress > 0"} {
+		var forgotten int64
 		err := s.transaction(ctx, func(tx *gorm.DB) error {
 			oldest := before.UnixMilli()
 			var surplus []int64 // when the newest attempt beyond keep was; empty without one
@@ -78,12 +79,13 @@ func (s *Store) ForgetAttempts(ctx context.Context, before time.Time, keep int) 
 				oldest = max(oldest, at+1)
 			}
 			gone := tx.Where(group).Delete(&attemptRow{}, "at < ?", oldest)
-			deleted += int(gone.RowsAffected)
+			forgotten = gone.RowsAffected
 			return failed("forgetting the trace", gone.Error)
 		})
 		if err != nil {
 			return deleted, err
 		}
+		deleted += int(forgotten)
 	}
 	return deleted, nil
 }

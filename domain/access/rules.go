@@ -164,11 +164,13 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 	return parsed, nil
 }
 
-// cover reports whether earlier rules for all callers decide about each pattern of a rule.
+// cover reports whether earlier rules for all callers decide about each pattern of a rule. One that
+// allows a pattern does not for one that denies it, because only denials extend to other spellings.
 func (r Rules) cover(later rule) bool {
 	isUndecided := func(p pattern) bool {
 		return !slices.ContainsFunc(r.rules, func(earlier rule) bool {
-			return earlier.forAll && earlier.has(everything, p.exact)
+			isWider := earlier.allows && !later.allows
+			return earlier.forAll && (earlier.has(everything) || earlier.has(p.exact) && !isWider)
 		})
 	}
 	return !slices.ContainsFunc(later.patterns, isUndecided)

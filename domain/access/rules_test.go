@@ -62,6 +62,8 @@ var _ = Describe("Deciding who may use a name", Label("U26"), func() {
 		Entry("another case of a denied name", "deny delete_*; allow *", eve, "Delete_ALL", false),
 		Entry("space before a denied name", "deny delete_*; allow *", eve, " delete_all", false),
 		Entry("another case of an allowed name", "allow read", eve, "Read", false),
+		Entry("another spelling of an allowed name that is then denied", "allow a:b; deny a:b; allow *", eve,
+			"a:b?x", false),
 		Entry("another case between an exception and its rule", "allow delete_draft; deny delete_*; allow *", eve,
 			"Delete_Draft", false),
 		Entry("an allowed name in capitals", "allow Read_*", eve, "Read_X", true),
