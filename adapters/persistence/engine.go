@@ -73,6 +73,7 @@ const (
 	pgStalePlan   = "0A000" // another replica has migrated the schema since the statement was prepared
 	pgTableExists = "42P07" // another replica is migrating the schema
 	pgTypeExists  = "42710" // likewise: PostgreSQL creates the type of the rows before the table
+	pgHasColumn   = "42701" // likewise
 	mysqlUnique   = "1062"
 	mysqlDeadlock = "1213" // also when another node of a cluster was faster with a change
 	mysqlStale    = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
@@ -81,7 +82,7 @@ const (
 var (
 	// A prepared statement exists already, or is missing: PgBouncer has switched the connection.
 	pgPrepared  = []string{"42P05", "26000"}
-	mysqlExists = []string{"1050", "1061"} // a table or a key
+	mysqlExists = []string{"1050", "1060", "1061"} // a table, a column or a key
 )
 
 func isDuplicate(err error) bool {
@@ -101,7 +102,7 @@ func overtaken(err error, doing string) error {
 // collides reports that the same work may succeed when it runs again.
 func collides(err error) bool {
 	switch drivers.Code(err) {
-	case pgSerialize, pgDeadlock, pgStalePlan, pgTableExists, pgTypeExists, mysqlDeadlock, mysqlStale:
+	case pgSerialize, pgDeadlock, pgStalePlan, pgTableExists, pgTypeExists, pgHasColumn, mysqlDeadlock, mysqlStale:
 		return true
 	}
 	return errors.Is(err, errOvertaken)

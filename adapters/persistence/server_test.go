@@ -180,6 +180,33 @@ var _ = Describe("A store on a database server", func() {
 				Expect(applied).To(HaveLen(len(migrations)))
 			}, NodeTimeout(time.Minute))
 
+			It("gets new columns once from replicas that start together, also after an interruption",
+				Label("H7"), func(ctx SpecContext) {
+					at, former := engine.empty(ctx), migrations
+					store := at.open()
+					DeferCleanup(func() { migrations = former })
+					columns := []string{
+						"ALTER TABLE grants ADD COLUMN note {word} NOT NULL DEFAULT ('')",
+						"ALTER TABLE grants ADD COLUMN another {word} NOT NULL DEFAULT ('')",
+					}
+					migrations = append(slices.Clone(former), migration{"0002_notes", columns})
+					if name == "MariaDB" { // it has committed the first statement of a replica that was killed
+						Expect(store.writer.Exec(store.engine.schema.Replace(columns[0])).Error).To(Succeed())
+					}
+					var starting sync.WaitGroup
+					for range 6 {
+						other := at.connect()
+						DeferCleanup(other.Close)
+						starting.Go(func() {
+							defer GinkgoRecover()
+							_, err := other.migrate()
+							Expect(err).NotTo(HaveOccurred())
+						})
+					}
+					starting.Wait()
+					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
+				}, NodeTimeout(time.Minute))
+
 			DescribeTable("goes to the next address when",
 				Label("N14", "I22"), func(ctx SpecContext, first func() string) {
 					at, address := engine.place(ctx), first()
