@@ -37,8 +37,8 @@ func OpenTraces(ctx context.Context, version string, logger *slog.Logger) (*Trac
 	}
 	if protocol := exporterVariable("PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
 		return nil, fmt.Errorf(
-			"the protocol of OTEL_EXPORTER_OTLP_* is %q: choose http/protobuf, and the port for it, usually 4318",
-			protocol)
+			"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL or OTEL_EXPORTER_OTLP_PROTOCOL is %q: choose http/protobuf, and the "+
+				"port for it, usually 4318", protocol)
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
