@@ -80,12 +80,20 @@ type derived[T any] struct {
 // NewKeyRing returns the key ring of a keeper.
 func NewKeyRing(keeper SecretKeeper) KeyRing { return KeyRing{keeper, new(sync.Map)} }
 
-// Snapshot returns a ring with the present secrets, which the keeper must not overwrite meanwhile.
-// Use one snapshot for all keys of a state change, and take it after reading the grant: an earlier
-// one may lack the secret with which the grant was sealed.
+// Snapshot returns a ring with the present secrets. Use one snapshot for all keys of a state change,
+// and take it after reading the grant: an earlier one may lack the secret with which the grant was
+// sealed.
 func (k KeyRing) Snapshot() (KeyRing, error) {
 	secrets, err := k.secrets()
-	return KeyRing{FixedSecrets(secrets), k.cache}, err
+	return KeyRing{FixedSecrets(clone(secrets)), k.cache}, err
+}
+
+// clone copies secrets that outlive a call, after which a keeper may overwrite its slices.
+func clone(secrets [][]byte) (copies [][]byte) {
+	for _, secret := range secrets {
+		copies = append(copies, bytes.Clone(secret))
+	}
+	return copies
 }
 
 // Sealers returns the sealers of a binding. It caches them forever, so use it for a fixed set of
@@ -145,11 +153,7 @@ func cached[T any](k KeyRing, purpose any, derive func(secret []byte) (T, error)
 	}
 	results, err := mapEach(secrets, derive)
 	if err == nil {
-		var copies [][]byte // the cache outlives this call, after which a keeper may overwrite its slices
-		for _, secret := range secrets {
-			copies = append(copies, bytes.Clone(secret))
-		}
-		k.cache.Store(purpose, derived[T]{copies, results})
+		k.cache.Store(purpose, derived[T]{clone(secrets), results})
 	}
 	return results, err
 }

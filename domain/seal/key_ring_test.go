@@ -52,6 +52,11 @@ var _ = Describe("Deriving the keys that a holder opens", Label("J2", "J9", "J12
 			runtime.GC() // two of them empty a pool
 			runtime.GC()
 		}
+		before, err := keys.Snapshot()
+		Expect(err).NotTo(HaveOccurred())
+		_, err = keys.Snapshot()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(before.secrets()).To(Equal([][]byte{newest}))
 	})
 })
 
