@@ -80,9 +80,9 @@ type derived[T any] struct {
 // NewKeyRing returns the key ring of a keeper.
 func NewKeyRing(keeper SecretKeeper) KeyRing { return KeyRing{keeper, new(sync.Map)} }
 
-// Snapshot returns a ring with the present secrets. Use one snapshot for all keys of a state change,
-// and take it after reading the grant: an earlier one may lack the secret with which the grant was
-// sealed.
+// Snapshot returns a ring with the present secrets. Use one snapshot for all keys of a state
+// change, and take it after reading the grant: an earlier one may lack the secret with which the
+// grant was sealed.
 func (k KeyRing) Snapshot() (KeyRing, error) {
 	secrets, err := k.secrets()
 	return KeyRing{FixedSecrets(clone(secrets)), k.cache}, err

@@ -24,7 +24,7 @@ type Extractor struct {
 	// Logger gets one warning about an invalid entry, and one about a proxy that is not listed;
 	// slog.Default() when nil.
 	Logger *slog.Logger
-	// Unlisted is called for a request that comes from a proxy that is not listed; nil for none.
+	// Unlisted is called for a request with such a header from another peer; nil for none.
 	Unlisted func(peer netip.Addr)
 }
 
@@ -111,21 +111,21 @@ func parameter(element, name string) string {
 	return ""
 }
 
-// split cuts the text at the separators outside of quoted strings.
+// split cuts the text at the separators outside of quoted strings. It begins at the end, which is
+// the proxy's: a quote that a client has left open before it hides no comma.
 func split(text string, separator byte) (parts []string) {
-	start, quoted := 0, false
-	for i := 0; i < len(text); i++ {
+	end, quoted := len(text), false
+	for i := len(text) - 1; i >= 0; i-- {
 		switch {
-		case text[i] == '"':
+		case text[i] == '"' && (i-len(strings.TrimRight(text[:i], `\`)))%2 == 0: // is not escaped
 			quoted = !quoted
-		case quoted && text[i] == '\\':
-			i++
-		case !quoted && text[i] == separator:
-			parts = append(parts, text[start:i])
-			start = i + 1
+		case text[i] == separator && !quoted:
+			parts, end = append(parts, text[i+1:end]), i
 		}
 	}
-	return append(parts, text[start:])
+	parts = append(parts, text[:end])
+	slices.Reverse(parts)
+	return parts
 }
 
 // parse reads an address with or without port, brackets, quotes and zone.
