@@ -34,7 +34,7 @@ func (s Authorize) RequestAuthorization(ctx context.Context, p oauth.Parameters)
 	recorder.Identify("", s.Clients.LabelOfID(id))
 	var redirect oauth.RedirectURI
 	var request *oauth.AuthorizationRequest
-	found, err := s.client(ctx, id, p.Get("redirect_uri"))
+	found, err := s.client(ctx, id, p.Get("redirect_uri")) // a kept document without this URI is fetched again
 	if err == nil {
 		recorder.Record(attempt.Page)
 		redirect, err = found.RedirectURI(p.Get("redirect_uri"))

@@ -26,12 +26,12 @@ type entry[T any] struct {
 	conditions http.Header // of a request that revalidates it
 	checkedAt  time.Time   // when it was last fetched or revalidated
 	freshUntil time.Time   // by its HTTP headers
-	triedAt    time.Time   // when a later fetch failed, or this one replaced a fresh entry; zero for none
+	triedAt    time.Time   // of the last fetch that failed, or was made while an entry was fresh; zero for none
 	failure    error       // of the failed fetch, if it says nothing about the client
 }
 
 // newEntry returns a document, whose headers determine its freshness. checkedAt has the precision
-// of a client.DocumentStore, so that both times are equal.
+// of a client.DocumentStore, so that it equals the time in the store.
 func newEntry[T any](value T, body []byte, header http.Header, now time.Time) *entry[T] {
 	conditions := http.Header{}
 	for condition, validator := range map[string]string{"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"} {

@@ -56,7 +56,8 @@ func (p *Pinned) Documents(ctx context.Context) map[oauth.ClientID]PinnedDocumen
 	return p.documents
 }
 
-// find returns the pinned document of a client, nil if there is none.
+// find returns the pinned document of a client, nil for none. A client that reconnects may send
+// another id than the published one.
 func (p *Pinned) find(ctx context.Context, id oauth.ClientID) *client.Metadata {
 	if p == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// connections shows the form for the host token.
+// connections shows the form for the host token, or for the fields that identify its owner.
 func (e *Endpoints) connections(c echo.Context) error {
 	return e.askForToken(c, http.StatusOK, question{fields: pageFields(e.server.Settings.IdentityFields)})
 }
@@ -68,8 +68,8 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	return e.showConnections(c, found, 1, pages.Connections{})
 }
 
-// replaceToken gives the connections of the ticket a new token. Replace also returns them with a
-// token that it refuses.
+// replaceToken gives the connections of the ticket a new token. Replace returns them even when it
+// refuses the token.
 func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 	found, err := e.server.Connections.Replace(c.Request().Context(), form.Get("ticket"), e.pasted(c, form))
 	if asked, again := retryQuestion(e.server.Settings.HostFields, form, err); again {

@@ -31,9 +31,9 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Begin returns a context whose Recorder records the steps of a request, for a handler whose
-// response calls Recorder.Answer. The request of c keeps its own context, for which RequestID is
-// empty unless Identify ran before.
+// Begin returns a context with a Recorder, for a handler that passes it on instead of that of c,
+// and whose response calls Recorder.Answer. For the context of c, RequestID is empty unless
+// Identify ran before.
 func (f Follower) Begin(c echo.Context) context.Context {
 	if f.Journal == nil && !f.Always {
 		return c.Request().Context()

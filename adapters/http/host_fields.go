@@ -79,7 +79,7 @@ func entered(fields credential.Fields, form oauth.Parameters) []pages.Field {
 }
 
 // retryQuestion returns the question after a refused attempt, with the values that are not secrets;
-// again is false when the request has ended.
+// again is false without an error, and for one that no other input can mend.
 func retryQuestion(fields credential.Fields, form oauth.Parameters, err error) (asked question, again bool) {
 	asked.fields = entered(fields, form)
 	if asked.problem, again = retryMessage(err, len(asked.fields) > 0); !again {
@@ -122,8 +122,7 @@ var fieldProblems = map[credential.Reason]string{
 // wrongToken is the message about a token that the site does not know.
 const wrongToken = "This site does not know that token. Check that you copied all of it and that it has not expired."
 
-// retryMessage returns the message to show with the form again; again is false when the request has
-// ended.
+// retryMessage returns the message to show with the form again; again is false for any other error.
 func retryMessage(err error, fields bool) (message string, again bool) {
 	kind, _ := oauth.KindOf(err)
 	switch kind {

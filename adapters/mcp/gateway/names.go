@@ -73,7 +73,7 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 	}
 	o := &g.options
 	lists := filter.Lists{Tools: of(o.Tools), Prompts: of(o.Prompts), Resources: of(o.Resources)}
-	if record := o.RecordTools; record != nil && !caller.IsDirect() {
+	if record := o.RecordTools; record != nil && !caller.IsDirect() { // who has no grant
 		request := b.Only()
 		lists.IsFirstPage = request.Method == "tools/list" && !message.IsPresent(request.Params.Get("cursor"))
 		lists.Record = func(list toolset.List) (toolset.Pins, error) { return record(ctx, caller.Grant, list) }

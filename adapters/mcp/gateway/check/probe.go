@@ -49,9 +49,8 @@ var (
 	listen = question{method: http.MethodGet}
 )
 
-// Run asks the server with the credentials. After 403, 400, 422 or an error of JSON-RPC it asks
-// again without them: if it gets 401 then, the server refuses the credentials; otherwise the server
-// may refuse the gateway itself.
+// Run asks the server to initialize with the credentials, or to discover if it seems to know only
+// other revisions.
 func (p Probe) Run(ctx context.Context, credentials secret.Credentials) Result {
 	got := p.send(ctx, initialize, credentials)
 	if !got.isUnsupported() {
@@ -104,6 +103,9 @@ func (a answer) isUnsupported() bool {
 	return a.isSuccess() && message.DecodeOnly(a.body).Error != nil
 }
 
+// judge judges an answer. After 403, 400, 422 or an error of JSON-RPC it asks again without the
+// credentials: if it gets 401 then, the server refuses the credentials; otherwise the server may
+// refuse the gateway itself.
 func (p Probe) judge(ctx context.Context, got answer) Result {
 	status := strconv.Itoa(got.status)
 	switch {

@@ -63,7 +63,7 @@ func (l Lists) hides(m message.Message) bool {
 }
 
 func (l Lists) result(text jsontext.Value) (jsontext.Value, error) {
-	members, err := message.DecodeObject(text,
+	members, err := message.DecodeObject(text, // which refuses other spellings of these names
 		"tools", "prompts", "resources", "resourceTemplates", "cacheScope", "ttlMs")
 	if err != nil {
 		return nil, err
