@@ -144,6 +144,13 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 				Should(Equal(http.StatusUnauthorized))
 		})
 
+	It("opens a session again after a pushed end, if the site still accepts the token", Label("G16"),
+		func(ctx SpecContext) {
+			Expect(world.EndGrantsOf(ctx, "key-of-ada")).Error().NotTo(HaveOccurred())
+			talk := world.Converse(ctx, sessions, "key-of-ada")
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(authorTools))
+		})
+
 	It("never sends a token of ours to the site, also after its end", Label("G7"), func(ctx SpecContext) {
 		tokens := world.NewClient().ConnectAs(ctx, "key-of-ada")
 		Expect(world.EndGrantsOf(ctx, "key-of-ada")).Error().NotTo(HaveOccurred())

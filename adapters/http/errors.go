@@ -35,12 +35,17 @@ func refuseWith(status int, rule, description string) error {
 }
 
 // dispatch calls the endpoint of the method. It passes every error, even a panic, to the error
-// writer.
+// writer, unless the response has begun.
 func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail errorWriter) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
 			if value := recover(); value != nil {
-				err = e.finish(c, fail, fmt.Errorf("answering %s: %w", c.Path(), recovered.New(value)))
+				err = fmt.Errorf("answering %s: %w", c.Path(), recovered.New(value))
+				if c.Response().Committed {
+					e.logger.ErrorContext(c.Request().Context(), "a response broke off", "error", err)
+					panic(http.ErrAbortHandler) // so that the client does not take a part for the whole
+				}
+				err = fail(c, err)
 			}
 		}()
 		if c.Request().Body != http.NoBody {
@@ -52,20 +57,17 @@ func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail error
 			return fail(c, refuseWith(http.StatusMethodNotAllowed, "A1, D1",
 				"this endpoint does not support the method"))
 		}
-		return e.finish(c, fail, handle(c))
+		err = handle(c)
+		switch {
+		case err == nil:
+			return nil
+		case c.Response().Committed:
+			e.logger.InfoContext(c.Request().Context(), "the client closed the connection during the response",
+				"endpoint", c.Path(), "error", err)
+			return nil
+		}
+		return fail(c, err)
 	}
-}
-
-// finish answers an error, unless the response has begun.
-func (e *Endpoints) finish(c echo.Context, fail errorWriter, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case c.Response().Committed:
-		e.logger.InfoContext(c.Request().Context(), "a response broke off", "endpoint", c.Path(), "error", err)
-		return nil
-	}
-	return fail(c, err)
 }
 
 // outcome is the response to an error.

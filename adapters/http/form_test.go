@@ -28,6 +28,22 @@ import (
 	"github.com/pasteport/pasteport/features/suite"
 )
 
+var _ = It("A response in which an endpoint panics is aborted, with an error in the log", Label("D30"), func() {
+	var log strings.Builder
+	e := &Endpoints{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	serve := map[string]endpoint{http.MethodGet: func(c echo.Context) error {
+		_ = c.String(http.StatusOK, "a part")
+		panic("s3cret")
+	}}
+	fail := func(c echo.Context, _ error) error { return c.String(http.StatusInternalServerError, "an error") }
+	answer := httptest.NewRecorder()
+	c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/", http.NoBody), answer)
+	Expect(func() { _ = e.dispatch(serve, "GET", fail)(c) }).To(PanicWith(http.ErrAbortHandler))
+	Expect(answer.Body.String()).To(Equal("a part"))
+	Expect(log.String()).To(And(ContainSubstring("level=ERROR"), ContainSubstring("a response broke off"),
+		Not(ContainSubstring("s3cret"))))
+})
+
 // impatient waits for a body for a moment only.
 type impatient struct{ http.ResponseWriter }
 

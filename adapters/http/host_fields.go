@@ -122,7 +122,7 @@ var fieldProblems = map[credential.Reason]string{
 // wrongToken is the message about a token that the site does not know.
 const wrongToken = "This site does not know that token. Check that you copied all of it and that it has not expired."
 
-// retryMessage returns the message to show with the form again; again is false for any other error.
+// retryMessage returns the message to show with the form again; again is as in retryQuestion.
 func retryMessage(err error, fields bool) (message string, again bool) {
 	kind, _ := oauth.KindOf(err)
 	switch kind {

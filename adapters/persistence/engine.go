@@ -73,7 +73,7 @@ const (
 	pgStalePlan   = "0A000" // another replica has migrated the schema since the statement was prepared
 	pgTableExists = "42P07" // another replica is migrating the schema
 	pgTypeExists  = "42710" // likewise: PostgreSQL creates the type of the rows before the table
-	pgHasColumn   = "42701" // likewise
+	pgHasColumn   = "42701" // another replica has added the column
 	mysqlUnique   = "1062"
 	mysqlDeadlock = "1213" // also when another node of a cluster was faster with a change
 	mysqlStale    = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func ReadSecret(path string) (string, error) {
 
 // typedNode returns the value in the texts of a flag, or in that of a variable: the last text, or a
 // list with the items of all texts. A text has items between commas and in lines, where an item
-// with a comma needs quotes, or one or more mappings in JSON.
+// with a comma needs quotes around it, or one or more mappings in JSON.
 func (s *setting) typedNode(texts ...string) (*yaml.Node, error) {
 	if !s.isList() {
 		return textNode(texts[len(texts)-1]), nil
@@ -103,7 +104,8 @@ func (s *setting) typedNode(texts ...string) (*yaml.Node, error) {
 			continue
 		}
 		lines := csv.NewReader(strings.NewReader(text))
-		lines.FieldsPerRecord, lines.LazyQuotes = -1, true // lines may differ, and a command may have quotes
+		lines.FieldsPerRecord = -1                       // lines may differ in their number of items
+		lines.LazyQuotes = !quotedItem.MatchString(text) // the quotes of a command are its own
 		records, err := lines.ReadAll()
 		if err != nil {
 			return nil, s.mistake("is %s, which is not a list: write %s", Hidden, s.allowed())
@@ -114,6 +116,9 @@ func (s *setting) typedNode(texts ...string) (*yaml.Node, error) {
 	}
 	return list, nil
 }
+
+// quotedItem matches the beginning of an item in quotes.
+var quotedItem = regexp.MustCompile(`(?m)(^|,)"`)
 
 func textNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}

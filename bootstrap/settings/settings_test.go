@@ -57,10 +57,14 @@ var _ = It("Quotation marks inside an item of a list are a part of it", func() {
 	var s sample
 	table, flags := s.table(), new(cobra.Command)
 	table.Flags(flags)
-	Expect(flags.ParseFlags([]string{`--some-texts=KEY=s3cret sh -c "a b","c,d",e`, "--a-pause=0d"})).To(Succeed())
+	Expect(flags.ParseFlags([]string{`--some-texts=KEY=s3cret sh -c "a b",c`, `--some-texts="d,e",f`, "--a-pause=0d"})).
+		To(Succeed())
 	Expect(table.Read()).To(Succeed())
-	Expect(s.Texts).To(Equal([]string{`KEY=s3cret sh -c "a b"`, "c,d", "e"}))
+	Expect(s.Texts).To(Equal([]string{`KEY=s3cret sh -c "a b"`, "c", "d,e", "f"}))
 	Expect(s.Pause).To(Equal(oauth.Off))
+	Expect(flags.ParseFlags([]string{`--some-texts="s3cret a, b`})).To(Succeed())
+	Expect(table.Explain(table.Read())).
+		To(MatchError("--some-texts is [hidden], which is not a list: write a list of texts"))
 })
 
 var _ = Describe("Mappings", func() {

@@ -165,7 +165,7 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 }
 
 // cover reports whether earlier rules for all callers decide about each pattern of a rule. One that
-// allows a pattern does not for one that denies it, because only denials extend to other spellings.
+// allows does not decide for a denial of its pattern, which alone extends to other spellings.
 func (r Rules) cover(later rule) bool {
 	isUndecided := func(p pattern) bool {
 		return !slices.ContainsFunc(r.rules, func(earlier rule) bool {
@@ -182,9 +182,9 @@ func (r Rules) denyAll() bool {
 	return len(r.rules) > 0 && !slices.ContainsFunc(r.rules, isFine)
 }
 
-// has reports whether a pattern of the rule is written as one of these.
-func (r rule) has(written ...string) bool {
-	return slices.ContainsFunc(r.patterns, func(p pattern) bool { return slices.Contains(written, p.exact) })
+// has reports whether a pattern of the rule is written like this.
+func (r rule) has(written string) bool {
+	return slices.ContainsFunc(r.patterns, func(p pattern) bool { return p.exact == written })
 }
 
 // IsPattern reports whether a text is a pattern of Globs, and so is the text in lower case.

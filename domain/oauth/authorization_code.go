@@ -87,8 +87,8 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 }
 
 // Supersedes returns nil if the code of a second approval of one ticket replaces the earlier code.
-// It returns ErrCodeStillValid if both have one value and the earlier code has not expired, and
-// refuses with UsedTicket if the earlier code was redeemed or withdrawn.
+// It returns ErrCodeStillValid if both have the same value and the earlier code has not expired,
+// and refuses with UsedTicket if the earlier code was redeemed or withdrawn.
 func (c *AuthorizationCode) Supersedes(earlier *AuthorizationCode) error {
 	switch {
 	case earlier.state != codeIssued:

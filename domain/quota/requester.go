@@ -62,7 +62,7 @@ const (
 	hostFetchesPerMinute    = 60 // of such documents, from their host
 )
 
-// UnknownToken returns the rates of an unknown code or refresh token.
+// UnknownToken returns the rates of an unknown code, refresh token or secret of an MCP server.
 func (r Requester) UnknownToken() (rates []Rate) {
 	if r.Limited() {
 		rates = append(rates, Rate{"unknown tokens of " + r.Address(), 1, UnknownTokensPerMinute})

@@ -2,7 +2,7 @@
 //
 // An Extractor makes an echo.IPExtractor, which starts at the peer of the connection. While the
 // address is that of a trusted proxy, it goes to the preceding entry of X-Forwarded-For or
-// Forwarded (RFC 7239). It returns the first address on this way that is not a trusted proxy.
+// Forwarded (RFC 7239). It returns the first address along this path that is not a trusted proxy.
 package forwarded
 
 import (

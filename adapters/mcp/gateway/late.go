@@ -28,7 +28,7 @@ type lateAnswer struct {
 
 	mu      sync.Mutex
 	isOpen  bool // open has begun the stream
-	isBegun bool // the upstream has answered; only the goroutine of the handler writes it
+	isBegun bool // the upstream has answered, or finish has begun; only the handler's goroutine writes it
 	body    message.Buffer
 }
 

@@ -248,7 +248,7 @@ func (b Body) SetOn(r *http.Request) {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 }
 
-// Request is a request of a body, as the audit describes it.
+// Request is a request or notification of a body, as the audit describes it.
 type Request struct {
 	Method    string
 	Name      string // of the tool or prompt

@@ -102,9 +102,9 @@ func (e *Events) End() error {
 	return e.Emit(event.Bytes(), event.Failed)
 }
 
-// next returns the length of the first piece of p, and whether an event is complete after it. A LF
-// after a CR is a separate piece, because it can come much later. A comment, and such a LF between
-// events, is complete by itself.
+// next returns the length of the first piece of p, and whether an event is complete after it. An LF
+// after a CR is a separate piece, because it can come much later. A comment is complete by itself,
+// and so is such an LF between events.
 func (e *Events) next(p []byte) (length int, isComplete bool) {
 	kept := e.event.Bytes()
 	isApart := e.event.Failed == nil &&

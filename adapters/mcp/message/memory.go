@@ -113,9 +113,9 @@ func (e TooLargeError) Error() string {
 		"the body has more than %d bytes, the limit that max-request-body sets (WithMaxRequestBody in Go)", e.limit)
 }
 
-// ReadBody reads a body and reserves memory for the bytes that arrive. Of a body that is too large
-// it reads and discards the rest, so that a client that is still sending gets the response and not
-// a closed connection.
+// ReadBody reads a body and reserves memory for the bytes that arrive. If a body is too large, it
+// reads and discards the rest, so that a client that is still sending gets the response and not a
+// closed connection.
 func ReadBody(r *http.Request, limit int64, reserved *Reservation) ([]byte, error) {
 	body, err := readBody(r, limit, reserved)
 	if errors.Is(err, ErrNoMemory) || errors.As(err, new(TooLargeError)) {

@@ -120,7 +120,7 @@ func (s *Server) newLegacy(out *stream.Writer, r *http.Request) (session *legacy
 	return session, bound
 }
 
-// connect connects the session to the SDK, nil when it has answered with an error.
+// connect connects the session to the SDK. It returns nil when it has answered with an error.
 func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	connected, err := s.mcp.Connect(session.out.Context(), session, nil)
 	if err != nil {

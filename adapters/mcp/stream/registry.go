@@ -59,7 +59,7 @@ type Registry struct {
 	relayed   *quota.OpenSessions[*Writer] // long streams of the upstream
 	evicted   recentSessions
 	closed    recentSessions
-	ended     map[string]time.Time // grants, for a minute: a request that was admitted before may come late
+	ended     map[string]time.Time // grants, for a minute or longer: a request that was admitted before may come late
 }
 
 // NewRegistry returns an empty registry.

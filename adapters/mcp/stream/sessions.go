@@ -90,7 +90,7 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 		return nil, true
 	}
 	_, ended := r.ended[caller.Grant]
-	if r.draining || ended || slices.Contains(r.evicted, id) {
+	if r.draining || ended && !caller.IsDirect() || slices.Contains(r.evicted, id) {
 		return nil, false
 	}
 	if other, evicts := r.limiter.Add(id, caller.Subject); evicts {

@@ -79,7 +79,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	s.output = &output{session: s, hasKey: hasKey, limit: rate.NewLimiter(10, 100)} // 10 lines a second, 100 at once
 	if !u.registry.AddSession(s, &sender) {
 		return nil, failed(http.StatusServiceUnavailable, "U25",
-			"cannot be started, because the gateway is shutting down", nil)
+			"cannot be started, because the connection has ended or the gateway is shutting down", nil)
 	}
 	if err := s.run(r, program); err != nil {
 		u.registry.RemoveSession(s.id)

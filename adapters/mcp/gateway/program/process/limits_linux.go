@@ -14,8 +14,8 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// closeFilesOnExec makes programs not inherit the files that this process has inherited, as from a
-// service manager. Go opens its own like this.
+// closeFilesOnExec keeps programs from inheriting the files that this process has inherited, as
+// from a service manager. Go opens its own like this.
 func closeFilesOnExec() { _ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) } // since Linux 5.11
 
 // limit limits a program that has just started, and the processes that it starts from then on.
