@@ -22,6 +22,7 @@ package settings
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -112,8 +113,14 @@ func (s *setting) Set(text string) error {
 	return nil
 }
 
-// String returns the value, or Hidden for a secret, or "" for a list.
-func (s *setting) String() string { return s.node().Value }
+// String returns the value, or Hidden for a secret, or "" for a list. It does not encode YAML,
+// because each start of the program would take three times as much CPU.
+func (s *setting) String() string {
+	if s.isList() {
+		return ""
+	}
+	return s.withoutSecret(fmt.Sprint(printable(s.value)))
+}
 
 // Type returns the type in help.
 func (s *setting) Type() string {
@@ -226,14 +233,19 @@ func (s *setting) node() *yaml.Node {
 	if err := node.Encode(printable(s.value)); err != nil {
 		panic(err) // a mistake in the type
 	}
-	address, _, hasQuery := strings.Cut(node.Value, "?")
-	switch {
-	case s.isSecret() && node.Value != "":
-		node.Value = Hidden
-	case s.tag.Get("secret") == "query" && hasQuery:
-		node.Value = address + "?" + Hidden
-	}
+	node.Value = s.withoutSecret(node.Value)
 	return node
+}
+
+func (s *setting) withoutSecret(text string) string {
+	address, _, hasQuery := strings.Cut(text, "?")
+	switch {
+	case s.isSecret() && text != "":
+		return Hidden
+	case s.tag.Get("secret") == "query" && hasQuery:
+		return address + "?" + Hidden
+	}
+	return text
 }
 
 // printable returns a value in a type that YAML prints as it is read.
