@@ -15,8 +15,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth/client"
 )
 
-// newDirectory returns the directories of clients and of their keys: the one of the host, as far as
-// it provides them, and ours otherwise.
+// newDirectory returns the directories of clients and of their keys. Each is the host's if the host
+// provides one, and ours otherwise.
 func newDirectory(config oauth.Config, rules *client.Rules, store oauth.Store,
 	chosen oauthOptions) (client.Directory, client.KeyDirectory, error) {
 	directory := directoryConfig(config, rules, chosen)

@@ -79,7 +79,7 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 
 	It("takes calls while its program talks", Label("U22", "race"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)
-		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+		talk := world.Converse(ctx, batching, connectedTo(ctx, world))
 		talked := make(chan struct{})
 		go func() {
 			defer GinkgoRecover()

@@ -90,8 +90,8 @@ func (s *Store) compareSecret(db *gorm.DB) error {
 }
 
 // createSecret generates the secret of a database that was not used with one. Later replicas must
-// be given the same file. A missing secret of a used database is no error here, because a host may
-// have configured another one; a service that needs the secret fails.
+// be given the same file. createSecret ignores that the secret of a used database is missing,
+// because a host may have configured another one; a service that needs the secret fails.
 func (s *Store) createSecret() error {
 	err := secretfile.Protect(s.secretFile, s.file == nil)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -205,8 +205,8 @@ func withToken(ctx context.Context, in io.Reader, prompt io.Writer, verb string,
 	return err
 }
 
-// endGrantsOfToken needs no confirmation, because whoever has the token may end its grants, as on
-// the connections page.
+// endGrantsOfToken does not ask for confirmation, because a person with the token can also end its
+// grants on the connections page.
 func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
 	return withToken(ctx, in, prompt, "end", func(token string) (ended int, err error) {
 		if ended, err = grants.Operator.EndLeaked(ctx, token); err == nil && ended > 0 {

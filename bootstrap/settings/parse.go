@@ -57,7 +57,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 		return netip.PrefixFrom(address, address.BitLen()), nil
 	}
 	network, err := netip.ParsePrefix(text)
-	if err == nil && network.Addr().Is4In6() { // it would contain none of our addresses, which are unmapped
+	if err == nil && network.Addr().Is4In6() { // addresses are unmapped, so it would match none
 		err = errors.New("an IPv4 network is written as one")
 	}
 	return network, err

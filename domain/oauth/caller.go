@@ -106,7 +106,7 @@ func IsOwnToken(text string) bool {
 	return own
 }
 
-// DirectID returns what takes the place of a grant id for a caller with a token of the site.
+// DirectID returns the grant id of a caller who has a token of the site instead of a grant.
 func DirectID(token Fingerprint) string { return directClient + "/" + hex.EncodeToString(token[:8]) }
 
 // DirectCaller returns the caller who sends a token of the site to a server, with all scopes that

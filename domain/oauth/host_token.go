@@ -248,8 +248,8 @@ func NewReplacement(host HostToken, now time.Time) Replacement {
 }
 
 // Replace gives the active authorizations another host token, and returns how many it has changed.
-// It leaves out those whose resource is not in by.Verified. It refuses with OtherHostToken if for
-// any other a verifier names another person, or permits none of its scopes.
+// It leaves out those whose resource is not in by.Verified. It refuses with OtherHostToken if a
+// verifier names another person for one of the others, or permits none of its scopes.
 func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Time) (replaced int, err error) {
 	keys, err := settings.Keys.Snapshot()
 	if err != nil {

@@ -100,7 +100,8 @@ func decodeAnyway(text []byte) (messages []Message, isBatch bool) {
 	return messages, isBatch
 }
 
-// messages returns a single message also with an error, as far as it was read, for RefuseAnswers.
+// messages returns the messages of the text. Of a single message that it refuses, it returns the
+// part before the mistake, which RefuseAnswers needs.
 func (d *decoder) messages() (found []Message, isBatch bool, err error) {
 	if isBatch = d.tokens.PeekKind() == '['; !isBatch {
 		m, err := d.message()
@@ -230,8 +231,13 @@ func (d *decoder) members(of string, known []string, read func(name string) erro
 			return err
 		}
 		name := token.String()
-		if exact := spelledAs(name, known); exact != "" && !d.isLenient {
-			return d.errorf("a member name is another spelling of %s", exact)
+		isOther := func(exact string) bool { return name != exact && strings.EqualFold(name, exact) }
+		switch at := slices.IndexFunc(known, isOther); {
+		case d.isLenient:
+		case at >= 0:
+			return d.errorf("a member name is another spelling of %s", known[at])
+		case name == "__proto__":
+			return d.errorf("a member is named __proto__, which replaces all members in JavaScript")
 		}
 		err = read(name)
 	}
@@ -239,18 +245,6 @@ func (d *decoder) members(of string, known []string, read func(name string) erro
 		_, err = d.tokens.ReadToken()
 	}
 	return err
-}
-
-// spelledAs returns the known name of which a name is another spelling, "" for none.
-func spelledAs(name string, known []string) string {
-	if name == "__proto__" {
-		return "a name, and replaces all members in JavaScript"
-	}
-	at := slices.IndexFunc(known, func(exact string) bool { return name != exact && strings.EqualFold(name, exact) })
-	if at < 0 {
-		return ""
-	}
-	return known[at]
 }
 
 func (d *decoder) value() (jsontext.Value, error) {

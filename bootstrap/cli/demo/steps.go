@@ -147,7 +147,7 @@ func (t *tour) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// connect connects the SDK's client over HTTP; browse takes the place of the browser.
+// connect opens a session of the SDK's client over HTTP. browse stands in for the browser.
 func (d *demo) connect(ctx context.Context, t *tour, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
 	traffic := &http.Client{Transport: t}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
